@@ -1,0 +1,183 @@
+"""Where the buffers of a case lie, what surrounds them, and what they hold before a launch.
+
+The only owner of poison, guards and snapshots. Every buffer has a file of its own, which the executing
+process maps, so that what a kernel did to it, the guards included, outlives a crash. Layout of a file:
+
+    guard (4,096 bytes, then the buffer's own base offset) | data | guard (4,096 bytes)
+
+Guards are made of 16-bit units that are NaN read as f16, f32 or E4M3, and absurd read as an index. Poison is
+a signalling NaN in the buffer's own type (a random word for integers), new for each buffer, variant and step:
+an element that still holds it was not written, and a value made from it is not finite.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from audit.errors import ProjectError
+from audit.spec import Array, Buffer, Case, Inputs, Role
+
+GUARD_BYTES = 4096
+Policy = Literal["guarded", "exact"]
+
+_GUARD_LOW = (0x7F7F, 0x7FFF, 0xFF7F, 0xFFFF)
+_GUARD_HIGH = (0x7FFF, 0xFFFF)  # the upper half of an f32 must make it a NaN
+
+
+class Slot(msgspec.Struct, frozen=True):
+    """One buffer in its file: `size` bytes of data from `offset`, guards before and behind."""
+
+    name: str
+    dtype: str
+    role: Role
+    file: str
+    offset: int
+    size: int
+    file_size: int
+    guard: str  # eight bytes, hexadecimal
+    behind: str  # bytes that replace the first of the guard behind the data, hexadecimal
+
+
+class Snapshot(msgspec.Struct, frozen=True):
+    """What a buffer's file held after a step: the data, and the guards that differ from what was laid."""
+
+    data: Array  # u1, `size` bytes
+    broken_guards: tuple[int, ...]  # byte offsets relative to the start of the data (negative: before it)
+
+
+def lay_out(buffers: Sequence[Buffer], case: Case, salt: str, policy: Policy = "guarded") -> tuple[Slot, ...]:
+    """Give each buffer a file, an offset and a guard of its own; `salt` tells the arms of one case apart."""
+    room = GUARD_BYTES if policy == "guarded" else 0
+    names = [buffer.name for buffer in buffers]
+    if len(set(names)) != len(names):
+        raise ProjectError(f"operator {case.operator}: expected distinct buffer names, but got {names}")
+    slots = []
+    for buffer in buffers:
+        size = buffer.nbytes(case)
+        slots.append(
+            Slot(
+                name=buffer.name,
+                dtype=buffer.dtype,
+                role=buffer.role,
+                file=f"{buffer.name}.bin",
+                offset=room + buffer.offset,
+                size=size,
+                file_size=room + buffer.offset + size + room,
+                guard=_guard_word(f"{salt}/{buffer.name}").hex(),
+                behind=(buffer.behind if policy == "guarded" else b"").hex(),
+            )
+        )
+    return tuple(slots)
+
+
+def poison(slot: Slot, salt: str, step: int) -> str:
+    """The eight bytes (hexadecimal) that fill an output or workspace before a step."""
+    draw = int.from_bytes(hashlib.sha256(f"{salt}/{slot.name}".encode()).digest()[:8], "little")
+    word: np.generic
+    match slot.dtype:
+        case "f16":  # signalling: top mantissa bit 0, payload of 9 bits, never 0
+            word = np.uint16(0x7C00 | (1 + (draw + step * 37) % 511))
+        case "f32":
+            word = np.uint32(0x7F800000 | (1 + (draw + step * 40_503) % 0x3FFFFF))
+        case "f64":
+            word = np.uint64(0x7FF0000000000000 | (1 + (draw + step * 40_503) % 0x7FFFFFFFFFFFF))
+        case _:
+            word = np.uint64((draw + step * 0x9E3779B97F4A7C15) % 2**64)
+    return (word.tobytes() * 4)[:8].hex()
+
+
+def poison_array(slot: Slot, word: str) -> Array:
+    """The poisoned data of a whole buffer, u1."""
+    eight = np.frombuffer(bytes.fromhex(word), np.uint64)
+    return np.full(-(-slot.size // 8), eight[0]).view(np.uint8)[: slot.size]
+
+
+def create(folder: Path, slots: Sequence[Slot], inputs: Inputs, case: Case, buffers: Sequence[Buffer]) -> None:
+    """Write the buffers' files: guards, the inputs' data, zeros elsewhere (each step poisons those).
+
+    Inputs are converted to the buffer's dtype where both are floating point (a generator draws f64); any other
+    difference of dtype, or of shape, is a ProjectError.
+    """
+    for slot, buffer in zip(slots, buffers, strict=True):
+        with (folder / slot.file).open("wb") as file:
+            file.write(_guard_bytes(slot, 0, slot.offset))
+            if slot.role == "in":
+                file.write(encode_input(buffer, case, inputs))
+            file.seek(slot.offset + slot.size)
+            file.write(_guard_behind(slot))
+
+
+def encode_input(buffer: Buffer, case: Case, inputs: Inputs) -> bytes:
+    """The bytes of one input buffer; ProjectError where an array is missing or does not fit."""
+    if buffer.name not in inputs:
+        raise ProjectError(f"operator {case.operator}: inputs() gave no array for the buffer {buffer.name!r}")
+    array = np.asarray(inputs[buffer.name])
+    dtype = buffer.numpy_dtype()
+    if array.dtype != dtype:
+        if array.dtype.kind != "f" or dtype.kind != "f":
+            raise ProjectError(f"input {buffer.name}: expected dtype {dtype}, but got {array.dtype}")
+        array = array.astype(dtype)
+    if array.shape != buffer.shape(case):
+        raise ProjectError(f"input {buffer.name}: expected shape {buffer.shape(case)}, but got {array.shape}")
+    return np.ascontiguousarray(array).tobytes()
+
+
+def read(path: Path, slot: Slot) -> Snapshot:
+    """Read a buffer's file, or a copy of it, and compare its guards with what was laid."""
+    raw = np.fromfile(path, np.uint8)
+    if raw.size != slot.file_size:
+        raise ValueError(f"{path}: expected {slot.file_size} bytes, but got {raw.size}")
+    end = slot.offset + slot.size
+    before = np.frombuffer(_guard_bytes(slot, 0, slot.offset), np.uint8)
+    behind = np.frombuffer(_guard_behind(slot), np.uint8)
+    broken = np.concatenate(
+        (
+            np.flatnonzero(raw[: slot.offset] != before) - slot.offset,
+            np.flatnonzero(raw[end:] != behind) + slot.size,
+        )
+    )
+    return Snapshot(raw[slot.offset : end], tuple(int(at) for at in broken[:64]))
+
+
+def typed(snapshot: Snapshot, buffer: Buffer, case: Case) -> Array:
+    """The data as an array of the buffer's dtype and dimensions."""
+    return snapshot.data.view(buffer.numpy_dtype()).reshape(buffer.shape(case))
+
+
+def input_digest(inputs: Mapping[str, Array | np.generic]) -> str:
+    """sha256 over names, dtypes, shapes and bytes of all inputs."""
+    digest = hashlib.sha256()
+    for name in sorted(inputs):
+        array = np.asarray(inputs[name])
+        digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _guard_word(salt: str) -> bytes:
+    draw = hashlib.sha256(salt.encode()).digest()
+    halves = (
+        _GUARD_LOW[draw[0] % 4],
+        _GUARD_HIGH[draw[1] % 2],
+        _GUARD_LOW[draw[2] % 4],
+        _GUARD_HIGH[draw[3] % 2],
+    )
+    return np.array(halves, "<u2").tobytes()
+
+
+def _guard_bytes(slot: Slot, start: int, stop: int) -> bytes:
+    word = bytes.fromhex(slot.guard)
+    return (word * (stop // 8 + 1))[start:stop]
+
+
+def _guard_behind(slot: Slot) -> bytes:
+    end = slot.offset + slot.size
+    behind = bytes.fromhex(slot.behind)
+    size = slot.file_size - end
+    return (behind + _guard_bytes(slot, end, slot.file_size)[len(behind) :])[:size]

@@ -1,0 +1,44 @@
+"""How the execution of a bundle ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+
+class LaunchCount(msgspec.Struct, frozen=True):
+    """One launch that was seen to run to its end."""
+
+    step: str
+    entry: str
+    blocks: int
+    threads: int  # a block
+
+
+class Completed(msgspec.Struct, frozen=True, tag=True):
+    """Every step ran. `files[step][buffer]` is the copy of the buffer's file made after that step."""
+
+    launches: tuple[LaunchCount, ...]
+    ran_fnv: str  # FNV-1a-64 of the executable, read by the process from itself
+    files: dict[str, dict[str, Path]]
+    seconds: float
+
+
+class Crashed(msgspec.Struct, frozen=True, tag=True):
+    """The process ended early. `kind`: barrier, collective, launch, assert, memory, script, or signal name."""
+
+    kind: str
+    message: str
+    seconds: float
+
+
+class TimedOut(msgspec.Struct, frozen=True, tag=True):
+    """The process was killed at its limit; `after` names the last thing that it reported."""
+
+    limit: float
+    after: str
+
+
+Outcome: TypeAlias = Completed | Crashed | TimedOut

@@ -1,0 +1,98 @@
+"""The C++ compiler of this machine, and whether its CPU can run what is compiled."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from audit.errors import CompileError, ToolMissing
+
+_CANDIDATES = ("g++", "c++", "clang++")
+_NEEDED = ("avx2", "fma", "f16c")
+_ERRORS_SHOWN = 5
+_INSTALL = "install one (Debian, Ubuntu: `apt-get install g++`; Fedora: `dnf install gcc-c++`) or set CXX"
+
+_COMMON_FLAGS = (
+    "-std=c++17",
+    "-O2",
+    "-g1",
+    "-ffp-contract=off",
+    "-fno-math-errno",
+    "-fno-strict-aliasing",  # CUDA sources read memory through pointers of other types
+    "-fwrapv",  # as on the GPU, so that an overflowing index goes wrong here too
+    "-pthread",
+)
+_X86_FLAGS = ("-mavx2", "-mfma", "-mf16c")
+
+
+class Compiler(msgspec.Struct, frozen=True):
+    """`command` with its fixed arguments; `version` is its first line of --version, with its path."""
+
+    command: tuple[str, ...]
+    version: str
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The flags of every host build: AVX2 and FMA are the baseline on x86-64, never the machine's own set."""
+        return _COMMON_FLAGS + (_X86_FLAGS if platform.machine() in ("x86_64", "AMD64") else ())
+
+    def run(self, arguments: Sequence[str | Path], cwd: Path) -> None:
+        """Raises CompileError with the compiler's first errors."""
+        command = [*self.command, *map(str, arguments)]
+        done = subprocess.run(
+            command, cwd=cwd, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"}
+        )
+        if done.returncode != 0:
+            raise CompileError(_first_errors(done.stderr) or f"{shlex.join(command)} ended with {done.returncode}")
+
+
+def find_compiler() -> Compiler:
+    """$CXX, else g++, c++ or clang++. Raises ToolMissing if there is none or the CPU lacks AVX2, FMA or F16C."""
+    chosen = os.environ.get("CXX", "").strip()
+    command = shlex.split(chosen) if chosen else [next(filter(shutil.which, _CANDIDATES), "")]
+    path = shutil.which(command[0]) if command[0] else None
+    if path is None:
+        raise ToolMissing(f"CXX={chosen}: no such program; {_INSTALL}" if chosen else f"no C++ compiler found; {_INSTALL}")
+    require_cpu()
+    asked = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
+    if asked.returncode != 0:
+        raise ToolMissing(f"{path} --version ended with {asked.returncode}: {asked.stderr.strip()[:200]}; {_INSTALL}")
+    return Compiler(tuple(command), f"{os.path.realpath(path)}: {asked.stdout.splitlines()[0]}")
+
+
+def require_cpu(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
+    """Raises ToolMissing if an x86-64 CPU lacks the baseline that host programs are compiled for."""
+    if platform.machine() not in ("x86_64", "AMD64") or not cpuinfo.exists():
+        return
+    found = re.search(r"^flags\s*:(.*)$", cpuinfo.read_text(), re.MULTILINE)
+    flags = found.group(1).split() if found else []
+    missing = [flag for flag in _NEEDED if flag not in flags]
+    if missing:
+        raise ToolMissing(
+            f"this CPU lacks {', '.join(missing)}; host builds need AVX2, FMA and F16C (2013 and later): "
+            "run on another machine, or with --device cuda"
+        )
+
+
+def _first_errors(text: str) -> str:
+    """The first errors, each with the lines that the compiler shows below it."""
+    lines = text.splitlines()
+    starts = [i for i, line in enumerate(lines) if re.search(r"\berror\b|undefined reference", line)][:_ERRORS_SHOWN]
+    shown: list[str] = []
+    for start in starts:
+        shown.append(lines[start])
+        for line in lines[start + 1 : start + 4]:
+            if not re.match(r"\s+\d*\s*\|", line):
+                break
+            shown.append(line)
+    if "<<<" in text:
+        shown.append("(a launch `<<<...>>>` is host code: keep it under #ifdef __CUDACC__)")
+    return "\n".join(shown or lines[:20])

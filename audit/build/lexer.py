@@ -1,0 +1,68 @@
+"""C++ source as tokens: just enough to find declarations without being misled by comments and strings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+_TOKEN = re.compile(
+    r"""
+      (?P<blank>(?:\\\r?\n|[ \t\r\f\v]|//(?:\\\r?\n|[^\n])*|/\*.*?\*/)+)
+    | (?P<newline>\n)
+    | (?P<string>(?:u8|[uUL])?R"(?P<tag>[^()\\\s]{0,16})\(.*?\)(?P=tag)"
+        |(?:u8|[uUL])?"(?:\\.|[^"\\\n])*"
+        |(?:u8|[uUL])?'(?:\\.|[^'\\\n])*')
+    | (?P<number>\.?\d(?:'[\w]|[eEpP][+-]|[\w.])*)
+    | (?P<name>[^\W\d]\w*)
+    | (?P<mark>.)
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class Token(msgspec.Struct, frozen=True):
+    """`kind` is name, number, string, mark, or directive (a whole preprocessor line, its text included)."""
+
+    kind: str
+    text: str
+    start: int
+    end: int
+
+
+def tokens(source: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
+    """Tokens of `source[start:end]` without comments and white space; each directive is one token."""
+    stop = len(source) if end is None else end
+    position, line_is_empty = start, start == 0 or source[start - 1] == "\n"
+    while position < stop:
+        found = _TOKEN.match(source, position, stop)
+        assert found is not None  # noqa: S101  (`mark` matches any character)
+        kind = found.lastgroup or "mark"
+        if kind == "mark" and found.group() == "#" and line_is_empty:
+            last = _directive_end(source, position, stop)
+            yield Token("directive", source[position:last], position, last)
+            position = last
+            continue
+        if kind == "newline":
+            line_is_empty = True
+        elif kind != "blank":
+            line_is_empty = False
+            yield Token(kind, found.group(), position, found.end())
+        position = found.end()
+
+
+def _directive_end(source: str, start: int, stop: int) -> int:
+    """Where the directive's line ends: at a newline that is neither continued nor inside a comment."""
+    position = start
+    while position < stop:
+        found = _TOKEN.match(source, position, stop)
+        if found is None or found.lastgroup == "newline":
+            return position
+        position = found.end()
+    return stop
+
+
+def line_of(source: str, position: int) -> int:
+    """The line, from 1, of a position."""
+    return source.count("\n", 0, position) + 1

@@ -1,0 +1,184 @@
+"""A case on disk, for one variant: launches as data, buffers, poison, guards, steps.
+
+Everything that executes takes a bundle and nothing else, in a process of its own. The folder holds
+`bundle.json` (this schema), a file for each buffer (`audit.arena`) and one for each input that a step changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from audit import arena
+from audit.arena import Slot
+from audit.errors import ProjectError
+from audit.spec import At, Buffer, Case, Inputs, Launch, Operator, Variant
+
+MANIFEST = "bundle.json"
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """One launch argument. kind: `pointer` (buffer, byte offset) or a scalar type, its value in hex bits."""
+
+    kind: str
+    buffer: str = ""
+    offset: int = 0
+    bits: str = ""
+
+
+class BundledLaunch(msgspec.Struct, frozen=True):
+    """One launch with its arguments resolved; grid and block have three extents, shared memory is in bytes."""
+
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    args: tuple[Argument, ...]
+
+
+class BundledStep(msgspec.Struct, frozen=True):
+    """One step: which inputs change (buffer -> file), and the poison of every other buffer."""
+
+    name: str
+    loads: dict[str, str]
+    poison: dict[str, str]
+
+
+class Bundle(msgspec.Struct, frozen=True):
+    """The manifest of a bundle."""
+
+    schema: int
+    case: str
+    variant: str
+    slots: tuple[Slot, ...]
+    launches: tuple[BundledLaunch, ...]
+    steps: tuple[BundledStep, ...]
+    schedule_seed: int = 0
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The distinct kernels that are launched, in order of first launch."""
+        return tuple(dict.fromkeys(launch.entry for launch in self.launches))
+
+    def slot(self, name: str) -> Slot:
+        """The slot of a buffer."""
+        return next(slot for slot in self.slots if slot.name == name)
+
+
+def entries_of(variant: Variant, case: Case) -> tuple[str, ...]:
+    """The distinct kernels that a variant launches for a case: what its binary must contain."""
+    return tuple(dict.fromkeys(launch.entry for launch in variant.launches(case)))
+
+
+def write(
+    folder: Path,
+    operator: Operator,
+    variant: Variant,
+    case: Case,
+    inputs: Inputs,
+    steps: Mapping[str, Inputs],
+    policy: arena.Policy = "guarded",
+) -> Bundle:
+    """Write the bundle of one case and variant into an empty folder.
+
+    Raises ProjectError where what the project declares does not fit together.
+    """
+    buffers = tuple(operator.buffers(case))
+    salt = f"{case.id}/{variant.name}"
+    slots = arena.lay_out(buffers, case, salt, policy)
+    arena.create(folder, slots, inputs, case, buffers)
+    bundle = Bundle(
+        schema=1,
+        case=case.id,
+        variant=variant.name,
+        slots=slots,
+        launches=tuple(_resolve(launch, variant, buffers, inputs) for launch in variant.launches(case)),
+        steps=tuple(
+            _step(folder, index, name, changes, salt, slots, buffers, case)
+            for index, (name, changes) in enumerate(steps.items())
+        ),
+    )
+    if not bundle.launches or not bundle.steps:
+        raise ProjectError(f"variant {variant.name}, case {case.id}: expected at least one launch and one step")
+    (folder / MANIFEST).write_bytes(msgspec.json.format(msgspec.json.encode(bundle), indent=1))
+    return bundle
+
+
+def _step(
+    folder: Path,
+    index: int,
+    name: str,
+    changes: Inputs,
+    salt: str,
+    slots: Sequence[Slot],
+    buffers: Sequence[Buffer],
+    case: Case,
+) -> BundledStep:
+    loads = {}
+    for slot, buffer in zip(slots, buffers, strict=True):
+        if buffer.name in changes:
+            if slot.role != "in":
+                raise ProjectError(f"step {name}: {buffer.name} is an {slot.role} buffer; a step changes inputs only")
+            loads[buffer.name] = f"step{index}.{slot.file}"
+            (folder / loads[buffer.name]).write_bytes(arena.encode_input(buffer, case, changes))
+    if unknown := set(changes) - set(loads):
+        raise ProjectError(f"step {name}: expected names of input buffers, but got {sorted(unknown)}")
+    poison = {slot.name: arena.poison(slot, salt, index) for slot in slots if slot.role != "in"}
+    return BundledStep(name, loads, poison)
+
+
+def _resolve(launch: Launch, variant: Variant, buffers: Sequence[Buffer], inputs: Inputs) -> BundledLaunch:
+    try:
+        grid, block = _three(launch.grid), _three(launch.block)
+        args = tuple(_argument(arg, buffers, inputs) for arg in launch.args)
+    except ValueError as error:
+        raise ProjectError(f"variant {variant.name}, launch of {launch.entry}: {error}") from None
+    return BundledLaunch(launch.entry, grid, block, launch.shared_bytes, args)
+
+
+def _three(extents: Sequence[int]) -> tuple[int, int, int]:
+    if not 1 <= len(extents) <= 3 or any(extent < 1 for extent in extents):
+        raise ValueError(f"expected one to three positive extents, but got {tuple(extents)}")
+    x, y, z = (*(int(extent) for extent in extents), 1, 1)[:3]
+    return x, y, z
+
+
+_SCALARS: Mapping[type[Any], str] = {
+    np.int32: "i32",
+    np.uint32: "u32",
+    np.int64: "i64",
+    np.uint64: "u64",
+    np.float32: "f32",
+    np.float64: "f64",
+}
+
+
+def _argument(arg: Any, buffers: Sequence[Buffer], inputs: Inputs) -> Argument:
+    by_name = {buffer.name: buffer for buffer in buffers}
+    if isinstance(arg, At):
+        if arg.buffer not in by_name:
+            raise ValueError(f"expected a buffer of {list(by_name)}, but got At({arg.buffer!r})")
+        return Argument("pointer", arg.buffer, arg.elements * by_name[arg.buffer].numpy_dtype().itemsize)
+    if isinstance(arg, str):
+        if arg in by_name:
+            return Argument("pointer", arg)
+        if arg not in inputs or np.ndim(inputs[arg]) != 0:
+            scalars = [name for name, value in inputs.items() if np.ndim(value) == 0]
+            raise ValueError(f"expected a buffer of {list(by_name)} or a scalar input of {scalars}, but got {arg!r}")
+        arg = inputs[arg]
+    if isinstance(arg, bool):
+        raise ValueError("a bool is no launch argument; write 0 or 1")
+    if isinstance(arg, int):
+        if not -(2**31) <= arg < 2**31:
+            raise ValueError(f"{arg} does not fit an int; write numpy.int64({arg})")
+        arg = np.int32(arg)
+    elif isinstance(arg, float) and not isinstance(arg, np.float64):
+        arg = np.float32(arg)
+    kind = _SCALARS.get(type(arg))
+    if kind is None:
+        raise ValueError(f"expected a name, a number or one of {list(_SCALARS.values())}, but got {arg!r}")
+    return Argument(kind, bits=arg.tobytes().hex())

@@ -1,0 +1,59 @@
+"""Whether a set recorded again is the set that is stored, payload by payload."""
+
+from __future__ import annotations
+
+import msgspec
+
+from audit.capture.store import CaptureStore
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """One thing in which two sets differ: where, what is stored, what came, and how far apart they are."""
+
+    where: str
+    stored: str
+    came: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.where}: stored {self.stored}, came {self.came}{f' ({self.detail})' if self.detail else ''}"
+
+
+def compare(stored: CaptureStore, again: CaptureStore, name: str) -> tuple[Difference, ...]:
+    """Every difference between the set `name` in two stores; empty when all payloads, scales and origins agree.
+
+    What computed the activations (versions, instruction set) is not compared: it explains differences, and is
+    none where the payloads agree. Raises CaptureError where either set is damaged.
+    """
+    (old, _), (new, _) = stored.manifest(name), again.manifest(name)
+    differences = [
+        Difference(field, str(getattr(old, field)), str(getattr(new, field)))
+        for field in ("model", "text", "tokens", "geometry", "rules", "expected")
+        if getattr(old, field) != getattr(new, field)
+    ]
+    ids = [{f"{name}/layer{r.layer}/rank{r.rank}" for r in one.records} for one in (old, new)]
+    for id in sorted(ids[0] ^ ids[1]):  # noqa: A001
+        differences.append(Difference(id, *(("present", "absent") if id in ids[0] else ("absent", "present"))))
+    for id in sorted(ids[0] & ids[1]):  # noqa: A001
+        differences += _payloads(stored, again, id)
+    return tuple(differences)
+
+
+def _payloads(stored: CaptureStore, again: CaptureStore, id: str) -> list[Difference]:  # noqa: A002
+    old, new = stored.load(id), again.load(id)
+    differences = [
+        Difference(f"{id}/{scale}", repr(value), repr(new.scales[scale]))
+        for scale, value in old.scales.items()
+        if value != new.scales[scale]
+    ]
+    for tensor, array in old.arrays.items():
+        shas = old.payload_sha256[tensor], new.payload_sha256[tensor]
+        if shas[0] != shas[1]:
+            other = new.arrays[tensor]
+            detail = "other shapes"
+            if array.shape == other.shape:
+                bits = f"u{array.itemsize}"
+                changed = int((array.view(bits) != other.view(bits)).sum())
+                detail = f"{changed:,} of {array.size:,} elements"
+            differences.append(Difference(f"{id}/{tensor}", shas[0], shas[1], detail))
+    return differences

@@ -1,0 +1,93 @@
+"""Writing a capture set: everything aside first, then renamed into place, the manifest last."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from audit.capture import manifest as schema
+from audit.capture.manifest import MANIFEST_FILE, Manifest, Record, Tensor, contiguous
+from audit.capture.quantise import Quantised
+from audit.capture.tensorfile import serialise
+from audit.errors import CaptureError
+
+
+def layer_file(layer: int) -> str:
+    """The file that holds a layer, all ranks."""
+    return f"layer{layer:02d}.safetensors"
+
+
+def encode_layer(layer: int, step: int, scale: float, ranks: Sequence[Quantised]) -> tuple[bytes, tuple[Record, ...]]:
+    """The file of one layer, and the records of its ranks."""
+    payloads = {f"rank{rank}.{name}": array for rank, one in enumerate(ranks) for name, array in _arrays(one).items()}
+    data, offsets = serialise(
+        {key: ("F16" if a.dtype == "f2" else "U8", a.shape, a.tobytes()) for key, a in payloads.items()}
+    )
+    records = tuple(
+        Record(
+            layer=layer,
+            rank=rank,
+            step=step,
+            file=layer_file(layer),
+            scales={
+                name: schema.scale_of(value)
+                for name, value in (("scale", scale), ("k_scale", one.k_scale), ("v_scale", one.v_scale))
+            },
+            tensors={
+                name: Tensor(
+                    key=f"rank{rank}.{name}",
+                    dtype="f16" if name == "q" else "e4m3",
+                    shape=array.shape,
+                    strides=contiguous(array.shape),
+                    offset=offsets[f"rank{rank}.{name}"],
+                    sha256=hashlib.sha256(array.tobytes()).hexdigest(),
+                )
+                for name, array in _arrays(one).items()
+            },
+        )
+        for rank, one in enumerate(ranks)
+    )
+    return data, records
+
+
+def _arrays(one: Quantised) -> dict[str, NDArray[Any]]:
+    return {"q": one.q, "k": one.k, "v": one.v}
+
+
+def require_free(folder: Path, *, replace: bool) -> None:
+    """Raise CaptureError where a set already stands in `folder`, unless it may be replaced."""
+    if os.path.lexists(folder / MANIFEST_FILE) and not replace:
+        raise CaptureError(
+            f"{folder / MANIFEST_FILE}: expected no capture set yet, but there is one; "
+            "name a new folder with --out, or give --replace"
+        )
+
+
+def publish(folder: Path, manifest: Manifest, files: Mapping[str, bytes], *, replace: bool = False) -> None:
+    """Write a set into `folder`, creating it. Without its manifest a folder is no set.
+
+    All bytes are written to a folder beside, then the old manifest goes, the files move, and the new manifest
+    moves last: killed at any point, this leaves the old set whole or no set at all. Raises CaptureError where
+    a set exists and `replace` is false.
+    """
+    require_free(folder, replace=replace)
+    folder.mkdir(parents=True, exist_ok=True)
+    aside = Path(tempfile.mkdtemp(prefix=".incomplete-", dir=folder))
+    try:
+        for name, data in {**files, MANIFEST_FILE: schema.encode(manifest)}.items():
+            with open(aside / name, "xb") as stream:
+                stream.write(data)
+                stream.flush()
+                os.fsync(stream.fileno())
+        (folder / MANIFEST_FILE).unlink(missing_ok=True)
+        for name in (*files, MANIFEST_FILE):
+            os.replace(aside / name, folder / name)
+    finally:
+        shutil.rmtree(aside)

@@ -1,0 +1,97 @@
+"""The recipe of a capture set: which model reads which text, and what is kept of it. Data, read from TOML."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from audit.capture.manifest import MANIFEST_FILE, PLAIN_NAME, Part
+from audit.errors import CaptureError
+
+Variable = Literal["ATEN_CPU_CAPABILITY", "MKL_CBWR", "ONEDNN_MAX_CPU_ISA", "OMP_NUM_THREADS"]
+MAX_RECIPE_BYTES = 1 << 20
+
+
+class ModelRecipe(Part, frozen=True):
+    """A model inside an installed package, which is never imported; `file` is a glob over the package's files."""
+
+    name: str
+    package: str
+    version: str
+    file: str
+    sha256: str
+    licence: str
+
+
+class TextRecipe(Part, frozen=True):
+    """The text beside the recipe; its first `tokens` tokens are read."""
+
+    file: str
+    origin: str
+    licence: str
+
+
+class GeometryRecipe(Part, frozen=True):
+    """What the model must be: stated before the run, so that a wrong model cannot pass as the right one."""
+
+    layers: int
+    query_heads: int
+    kv_heads: int
+    head_dim: int
+
+
+class RunRecipe(Part, frozen=True):
+    """How to compute: thread count, and environment variables set before torch is loaded."""
+
+    threads: int
+    environment: dict[Variable, str]
+
+
+class Recipe(Part, frozen=True):
+    """The whole of a recipe: `tokens` in all, of which the last `rows` are one verification step."""
+
+    schema: Literal["kernel-audit.capture-recipe"]
+    version: Literal[1]
+    name: str
+    layers: tuple[int, ...]
+    tokens: int
+    rows: int
+    page: int
+    model: ModelRecipe
+    text: TextRecipe
+    geometry: GeometryRecipe
+    run: RunRecipe
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Read and check a recipe. Raises CaptureError."""
+    try:
+        data = path.read_bytes()
+        if len(data) > MAX_RECIPE_BYTES:
+            raise CaptureError(f"{path}: expected at most {MAX_RECIPE_BYTES:,} bytes, but got {len(data):,}")
+        recipe = msgspec.convert(tomllib.loads(data.decode()), Recipe)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise CaptureError(f"{path}: expected a capture recipe, but: {error}") from error
+    g = recipe.geometry
+    for holds, field, expected, came in (
+        (bool(PLAIN_NAME.fullmatch(recipe.name)), "name", "a plain name without any folder", recipe.name),
+        (_is_free(recipe.text.file), "text.file", "a plain name that no file of the set has", recipe.text.file),
+        (0 < recipe.rows < recipe.tokens, "rows", "at least 1, fewer than tokens", recipe.rows),
+        (recipe.page > 0 and recipe.page % 16 == 0, "page", "a positive multiple of 16", recipe.page),
+        (bool(recipe.layers) and len(set(recipe.layers)) == len(recipe.layers), "layers", "distinct", recipe.layers),
+        (all(0 <= layer < g.layers for layer in recipe.layers), "layers", f"0 to {g.layers - 1}", recipe.layers),
+        (g.kv_heads > 0, "geometry.kv_heads", "at least 1", g.kv_heads),
+        (g.kv_heads > 0 and g.query_heads % g.kv_heads == 0, "geometry.query_heads",
+         f"a multiple of {g.kv_heads} KV heads", g.query_heads),
+        (recipe.run.threads > 0, "run.threads", "at least 1", recipe.run.threads),
+    ):  # fmt: skip
+        if not holds:
+            raise CaptureError(f"{path}: {field}: expected {expected}, but got {came!r}")
+    return recipe
+
+
+def _is_free(name: str) -> bool:
+    return bool(PLAIN_NAME.fullmatch(name)) and name != MANIFEST_FILE and not name.endswith(".safetensors")

@@ -1,0 +1,99 @@
+"""Recording a capture set by its recipe: load the model, run it under the hook, quantise, publish."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from audit.capture import manifest as schema
+from audit.capture.manifest import Expected, Manifest, Record, Text, Tokens
+from audit.capture.model import LoadedModel, geometry, load_model
+from audit.capture.publish import encode_layer, layer_file
+from audit.capture.recipe import Recipe
+from audit.capture.tensorfile import open_inside
+from audit.errors import CaptureError
+
+MAX_TEXT_BYTES = 16 << 20
+
+
+class Recording(msgspec.Struct, frozen=True, eq=False):
+    """A set not yet written: its manifest, and its other files by name."""
+
+    manifest: Manifest
+    files: dict[str, bytes]
+
+
+def record(recipe: Recipe, folder: Path, say: Callable[[str], None] = lambda _line: None) -> Recording:
+    """Do what the recipe, which lies in `folder`, says; writes nothing. `say` receives lines of progress.
+
+    Raises CaptureError where the model, the text or a proof is not as stated, ToolMissing without the packages.
+    """
+    with open_inside(folder, recipe.text.file, MAX_TEXT_BYTES) as stream:
+        text = stream.read()
+    say(f"loading {recipe.model.name} from {recipe.model.package} {recipe.model.version}")
+    model = load_model(recipe)
+    return record_with(model, recipe, text, say)
+
+
+def record_with(model: LoadedModel, recipe: Recipe, text: bytes, say: Callable[[str], None]) -> Recording:
+    """`record` with the model already loaded and the text's bytes at hand."""
+    from audit.capture.hook import observe
+    from audit.capture.quantise import RULES, quantise
+
+    ids = model.tokenise(text.decode())[: recipe.tokens]
+    if len(ids) != recipe.tokens:
+        raise CaptureError(f"{recipe.text.file}: expected {recipe.tokens:,} tokens, but got {len(ids):,}; add text")
+    say(f"running {recipe.tokens - recipe.rows:,} tokens, then {recipe.rows} in one step; twice, and once uncached")
+    seen = observe(model.network, ids, rows=recipe.rows, layers=recipe.layers)
+    sizes = geometry(recipe)
+    files: dict[str, bytes] = {}
+    records: list[Record] = []
+    for layer, one in seen.layers.items():
+        ranks = [quantise(one.q, one.k, one.v, rank=rank, page=recipe.page) for rank in range(sizes.kv_heads)]
+        files[layer_file(layer)], added = encode_layer(layer, sizes.step, one.scale, ranks)
+        records.extend(added)
+    _require_distinct(records)
+    files[recipe.text.file] = text
+    manifest = Manifest(
+        schema=schema.SCHEMA,
+        version=schema.VERSION,
+        name=recipe.name,
+        model=model.origin,
+        text=Text(
+            file=recipe.text.file,
+            nbytes=len(text),
+            sha256=hashlib.sha256(text).hexdigest(),
+            origin=recipe.text.origin,
+            licence=recipe.text.licence,
+        ),
+        tokens=Tokens(count=len(ids), sha256=token_digest(ids)),
+        geometry=sizes,
+        rules=RULES,
+        environment=model.environment,
+        proof=seen.proof,
+        expected=Expected(layers=recipe.layers, ranks=tuple(range(sizes.kv_heads))),
+        records=tuple(records),
+    )
+    # What was recorded must pass the reader's own rules before anything is written.
+    schema.decode(schema.encode(manifest), "the new manifest", recipe.name)
+    return Recording(manifest, files)
+
+
+def token_digest(ids: Sequence[int]) -> str:
+    """sha256 of token ids as little-endian 32-bit integers."""
+    return hashlib.sha256(struct.pack(f"<{len(ids)}i", *ids)).hexdigest()
+
+
+def _require_distinct(records: Sequence[Record]) -> None:
+    """Every layer and rank has tensors of its own: equal ones mean that one was captured under two names."""
+    for name in ("q", "k", "v"):
+        digests = {record.tensors[name].sha256 for record in records}
+        if len(digests) != len(records):
+            raise CaptureError(
+                f"{name}: expected {len(records)} different tensors, one a layer and rank, but got {len(digests)}; "
+                "the hook saw the same one under several names"
+            )

@@ -1,0 +1,53 @@
+"""Every byte that the parent writes, the candidate writes alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from audit.backends.outcome import Completed
+from audit.checks.result import Figure, Result
+from audit.checks.view import Step, View
+
+
+def bytes_(view: View) -> Iterator[Result]:
+    """Outputs and workspaces equal the parent's in every bit of the written region."""
+    if view.parent is None:
+        return
+    if not isinstance(view.parent.outcome, Completed):
+        yield Result("bytes", "inconclusive", f"the parent {view.parent.variant.name} did not complete")
+        return
+    for step, theirs in zip(view.steps, view.parent.steps, strict=True):
+        yield compare(view, step, view.parent, theirs, "bytes", f"parent {view.parent.variant.name}")
+
+
+def repeat(view: View) -> Iterator[Result]:
+    """`restore` reproduces the bytes of `live`, on buffers poisoned afresh."""
+    steps = {step.name: step for step in view.steps}
+    if "live" in steps and "restore" in steps:
+        yield compare(view, steps["restore"], view, steps["live"], "repeat", "live")
+
+
+def compare(view: View, step: Step, other: View, theirs: Step, check: str, against: str) -> Result:
+    """Compare two steps bit for bit over the written region; NaNs with equal bits are equal here."""
+    count, total, where, first = 0, 0, "", ""
+    for name, written in view.written(step).items():
+        mine, their = view.words(step, name), other.words(theirs, name)
+        differ = (mine != their) & written
+        total += int(written.sum())
+        if (here := int(differ.sum())) and not where:
+            index = int(np.flatnonzero(differ)[0])
+            where = view.place(name, index)
+            digits = 2 * mine.itemsize
+            first = f"{where} is 0x{mine.flat[index]:0{digits}x}, {against} has 0x{their.flat[index]:0{digits}x}"
+        count += here
+    return Result(
+        check,
+        "fail" if count else "pass",
+        f"{count} of {total} elements differ, the first {first}" if count else f"{total} elements equal {against}",
+        step.name,
+        where,
+        Figure.of(count),
+        Figure.of(0),
+    )

@@ -1,0 +1,58 @@
+"""The error against the references lies within what the arithmetic permits, element for element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from audit.bounds import Bound
+from audit.checks.result import Figure, Result
+from audit.checks.view import Step, View
+from audit.spec import Array
+
+
+def error(view: View) -> Iterator[Result]:
+    """One result a step and bound: pass only where value <= limit everywhere (a NaN fails)."""
+    if not view.operator.bounds and view.variant.parent is None:
+        yield Result("error", "inconclusive", "neither a parent nor a bound says what is right")
+    for step in view.steps:
+        got = _got(view, step)
+        for bound in view.operator.bounds:
+            if result := _judge(view, step, bound, got):
+                yield result
+
+
+def _got(view: View, step: Step) -> dict[str, Array]:
+    got = {buffer.name: view.array(step, buffer.name) for buffer in view.results}
+    for name, derive in view.operator.derived.items():
+        got[name] = derive(view.case, step.inputs, got)
+    return got
+
+
+def _judge(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Result | None:
+    check = f"error:{bound.name}"
+    if bound.reference and bound.reference not in step.references:
+        return Result(check, "inconclusive", f"there is no reference {bound.reference!r}", step.name)
+    with np.errstate(all="ignore"):  # wrong results overflow here; the comparison below still fails them
+        measured = bound.measure(view.case, step.inputs, got, step.references.get(bound.reference, {}))
+        if measured is None:
+            return None
+        within = measured.value <= measured.limit
+        # the fraction of the limit that is used; 0 of 0 is 0, and whatever is not within sorts last
+        used = np.where(measured.value == 0, 0.0, measured.value / measured.limit)
+        used = np.where(within, used, np.where(used > 1, used, np.inf))
+    if used.size == 0:
+        return Result(check, "pass", "nothing to measure in this step", step.name)
+    index = np.unravel_index(int(np.argmax(used)), used.shape)
+    where = ", ".join(f"{dim}={int(i)}" for dim, i in zip(measured.dims, index, strict=True))
+    outside = int(np.count_nonzero(~within))
+    return Result(
+        check,
+        "fail" if outside else "pass",
+        f"{outside} of {within.size} outside the bound" if outside else f"{within.size} within the bound",
+        step.name,
+        where,
+        Figure.of(float(measured.value[index])),
+        Figure.of(float(measured.limit[index])),
+    )

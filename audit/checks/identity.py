@@ -1,0 +1,47 @@
+"""The binary that ran is the one that was built, and it is not its parent's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from audit.backends.outcome import Completed
+from audit.checks.result import Result
+from audit.checks.view import View
+
+
+def identity(view: View) -> Iterator[Result]:
+    """The process hashed its own executable; parent and candidate differ in source, binary and entry points."""
+    build = view.build
+    if not isinstance(view.outcome, Completed) or build is None:
+        return
+    if view.outcome.ran_fnv != build.binary_fnv:
+        yield Result(
+            "identity",
+            "fail",
+            f"the binary that ran hashes to {view.outcome.ran_fnv}, built was {build.binary_fnv}",
+        )
+        return
+    if view.parent is None:
+        yield Result("identity", "pass", f"ran the built binary {build.binary_sha256[:16]}")
+        return
+    other = view.parent.build
+    if other is None:
+        yield Result("identity", "inconclusive", f"the parent {view.parent.variant.name} was not built")
+        return
+    same = [
+        what
+        for what, mine, theirs in (
+            ("binary", {build.binary_sha256}, {other.binary_sha256}),
+            ("entry point", set(view.bundle.entries), set(view.parent.bundle.entries)),
+            ("build", {build.key}, {other.key}),
+        )
+        if mine & theirs
+    ]
+    yield Result(
+        "identity",
+        "fail" if same else "pass",
+        f"compared with itself: parent {view.parent.variant.name} has the same {' and '.join(same)}"
+        if same
+        else f"binary {build.binary_sha256[:16]} against {other.binary_sha256[:16]}, "
+        f"entries {', '.join(view.bundle.entries)} against {', '.join(view.parent.bundle.entries)}",
+    )

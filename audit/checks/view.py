@@ -1,0 +1,83 @@
+"""What a check sees: one variant in one case, never the backend that ran it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from audit import arena
+from audit.arena import Snapshot
+from audit.backends.outcome import Outcome
+from audit.build.identity import BuildIdentity
+from audit.bundle import Bundle
+from audit.spec import Array, Buffer, Case, Inputs, Operator, Variant
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step's inputs, what was found in every output and workspace after it, and what was expected there."""
+
+    name: str
+    inputs: Inputs
+    snapshots: Mapping[str, Snapshot]
+    poison: Mapping[str, str]
+    references: Mapping[str, Mapping[str, Array]]
+
+
+@dataclass(frozen=True)
+class View:
+    """Everything about one variant in one case."""
+
+    operator: Operator
+    variant: Variant
+    case: Case
+    bundle: Bundle
+    build: BuildIdentity | None  # None where the source did not compile
+    outcome: Outcome
+    steps: Sequence[Step]
+    final_inputs: Mapping[str, Snapshot]
+    parent: View | None
+
+    @cached_property
+    def buffers(self) -> Mapping[str, Buffer]:
+        """All buffers by name."""
+        return {buffer.name: buffer for buffer in self.operator.buffers(self.case)}
+
+    @cached_property
+    def results(self) -> Sequence[Buffer]:
+        """The outputs and workspaces."""
+        return [buffer for buffer in self.buffers.values() if buffer.role != "in"]
+
+    def array(self, step: Step, name: str) -> Array:
+        """What an output or workspace held after a step, in its own dtype and dimensions."""
+        return arena.typed(step.snapshots[name], self.buffers[name], self.case)
+
+    def words(self, step: Step, name: str) -> Array:
+        """The same as unsigned integers: what is compared bit for bit."""
+        array = self.array(step, name)
+        return array.view(f"u{array.dtype.itemsize}")
+
+    def written(self, step: Step) -> Mapping[str, Array]:
+        """For each output and workspace the mask of the elements that the contract says are written."""
+        masks = self.operator.written(self.case, step.inputs)
+        return {
+            buffer.name: np.broadcast_to(np.asarray(masks.get(buffer.name, True)), buffer.shape(self.case))
+            for buffer in self.results
+        }
+
+    def poisoned(self, step: Step, name: str) -> Array:
+        """Mask of the elements that still hold the poison laid before the step."""
+        word = arena.poison_array(self.bundle.slot(name), step.poison[name])
+        words = self.words(step, name)
+        return np.asarray(words == word.view(words.dtype).reshape(words.shape))
+
+    def place(self, name: str, index: Sequence[int] | int) -> str:
+        """An element's address in words: `partial[split=3, row=1, head=0, dim=17]`."""
+        buffer = self.buffers[name]
+        if isinstance(index, int | np.integer):
+            index = [int(i) for i in np.unravel_index(index, buffer.shape(self.case))]
+        named = ", ".join(f"{dim}={i}" for dim, i in zip(buffer.dims_of(self.case), index, strict=True))
+        return f"{name}[{named}]"

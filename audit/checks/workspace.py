@@ -1,0 +1,36 @@
+"""What must be written was written, and nothing else: the rest still holds its poison."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from audit.checks.result import Figure, Result
+from audit.checks.view import View
+
+
+def workspace(view: View) -> Iterator[Result]:
+    """Outputs and workspaces: no poison inside the written region, only poison outside it."""
+    for step in view.steps:
+        wrong, where, counted, first = 0, "", 0, ""
+        for name, written in view.written(step).items():
+            poisoned = view.poisoned(step, name)
+            counted += int(written.sum())
+            for bad, what in (
+                (written & poisoned, "not written"),
+                (~written & ~poisoned, "written, must not be"),
+            ):
+                if count := int(bad.sum()):
+                    at = view.place(name, int(np.flatnonzero(bad)[0]))
+                    where, first = where or at, first or f"{count} elements of {name} {what}, the first {at}"
+                    wrong += count
+        yield Result(
+            "workspace",
+            "fail" if wrong else "pass",
+            first or f"{counted} elements written, all others untouched",
+            step.name,
+            where,
+            Figure.of(wrong),
+            Figure.of(0),
+        )

@@ -1,0 +1,81 @@
+"""`audit capture`: record a capture set from a live model by its recipe, or check that it still comes out the same."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from audit.capture.store import CaptureStore
+
+
+@click.command("capture")
+@click.argument("recipe", type=click.Path(path_type=Path, exists=True, dir_okay=False))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Folder of capture sets to write into  [default: the one that holds the recipe's folder]",
+)
+@click.option("--check", is_flag=True, help="Write nothing; record again and compare with what is stored.")
+@click.option("--replace", is_flag=True, help="Replace the set that stands there.")
+def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
+    """Record actual attention inputs of a live model, as RECIPE says.
+
+    The set is a folder named as the recipe names it. An existing one is never overwritten without --replace.
+    With --check, exit code 1 says that some payload differs, and which.
+    """
+    if check and replace:
+        raise click.UsageError("--check writes nothing; expected it without --replace")
+    from audit.capture.publish import publish, require_free
+    from audit.capture.recipe import read_recipe
+    from audit.capture.record import record
+    from audit.capture.store import CaptureStore
+    from audit.errors import CaptureError
+
+    plan = read_recipe(recipe)
+    root = out or recipe.resolve().parent.parent
+    if out is None and recipe.resolve().parent.name != plan.name:
+        raise CaptureError(
+            f"{recipe}: name: expected the name of its folder, {recipe.resolve().parent.name!r}, but got "
+            f"{plan.name!r}; or say where the set goes with --out"
+        )
+    store = CaptureStore(root)
+    if check:
+        store.manifest(plan.name)
+    else:
+        require_free(root / plan.name, replace=replace)
+    made = record(plan, recipe.resolve().parent, lambda line: click.echo(line, err=True))
+    if check:
+        with tempfile.TemporaryDirectory(prefix="kernel-audit-capture-") as scratch:
+            publish(Path(scratch) / plan.name, made.manifest, made.files)
+            _report_check(store, CaptureStore(Path(scratch)), plan.name)
+        return
+    publish(root / plan.name, made.manifest, made.files, replace=replace)
+    _report_set(store, plan.name)
+
+
+def _report_check(stored: CaptureStore, again: CaptureStore, name: str) -> None:
+    from audit.capture.compare import compare
+
+    differences = compare(stored, again, name)
+    for difference in differences:
+        click.echo(str(difference))
+    (old, _), (new, _) = stored.manifest(name), again.manifest(name)
+    if old.environment != new.environment:
+        click.echo(f"stored by {old.environment}, now {new.environment}")
+    click.echo(f"{name}: {len(differences)} differences over {len(new.records)} captures")
+    if differences:
+        sys.exit(1)
+
+
+def _report_set(store: CaptureStore, name: str) -> None:
+    from audit.capture.facts import measure, table
+
+    click.echo(table(tuple(measure(store.load(ref.id)) for ref in store.list() if ref.set == name)))
+    for census in store.census():
+        if census.set == name:
+            click.echo(str(census))

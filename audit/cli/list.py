@@ -1,0 +1,82 @@
+"""`audit list`: what the project declares."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import msgspec
+
+from audit import plan as planning
+from audit.capture.store import CaptureStore
+from audit.project import Project, find
+
+
+@click.command(name="list")
+@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+def command(folder: Path, as_json: bool) -> None:
+    """Show every operator with its shapes, variants, default plans, and the captures."""
+    project = find(folder)
+    described: dict[str, object] = {
+        "project": str(project.root),
+        "operators": _operators(project),
+        "captures": _captures(project),
+    }
+    click.echo(msgspec.json.encode(described).decode() if as_json else _text(project, described))
+
+
+def _operators(project: Project) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = []
+    for operator in project.operators.values():
+        shapes = [shape for owner, shape in project.shapes().values() if owner is operator]
+        found.append(
+            {
+                "name": operator.name,
+                "shapes": {
+                    shape.name: [
+                        case.id
+                        for case in planning.make(
+                            project, shape.name, planning.Selection(), arch="sm_90", time_limit=1
+                        ).cases
+                    ]
+                    for shape in shapes
+                },
+                "axes": {axis.name: axis.default for axis in operator.axes},
+                "variants": [
+                    {
+                        "name": v.name,
+                        "parent": v.parent,
+                        "status": v.status,
+                        "source": v.code.path,
+                        "note": v.note,
+                    }
+                    for v in operator.variants
+                ],
+                "references": [reference.name for reference in operator.references],
+                "bounds": [bound.name for bound in operator.bounds],
+            }
+        )
+    return found
+
+
+def _captures(project: Project) -> list[str]:
+    return [ref.id for ref in CaptureStore(project.captures).list()] if project.captures else []
+
+
+def _text(project: Project, described: dict[str, object]) -> str:
+    lines = [f"project {project.root}"]
+    for operator in project.operators.values():
+        shapes = [shape.name for owner, shape in project.shapes().values() if owner is operator]
+        lines += [f"\noperator {operator.name}", f"  shapes      {', '.join(shapes)}"]
+        lines.append(f"  axes        {', '.join(f'{axis.name}={axis.default}' for axis in operator.axes)}")
+        lines.append(f"  references  {', '.join(reference.name for reference in operator.references) or 'none'}")
+        lines.append(f"  bounds      {', '.join(bound.name for bound in operator.bounds) or 'none'}")
+        lines.append("  variants")
+        for variant in operator.variants:
+            parent = f"parent {variant.parent}" if variant.parent else "no parent"
+            lines.append(f"    {variant.name:18} {variant.status:13} {parent:18} {variant.code.path}")
+    captures = described["captures"]
+    assert isinstance(captures, list)
+    lines.append(f"\ncaptures  {', '.join(captures) or 'none'}")
+    return "\n".join(lines)

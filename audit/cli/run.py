@@ -1,0 +1,113 @@
+"""`audit run`: plan, run, record, say what was found."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+
+import click
+import msgspec
+
+from audit import plan as planning
+from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
+from audit.cli.progress import Progress
+from audit.errors import PlanError
+from audit.evidence.schema import Evidence
+from audit.project import find
+from audit.run import run
+from audit.spec import AxisValue
+
+_EXIT = {"pass": PASS, "fail": FINDINGS, "inconclusive": INCONCLUSIVE}
+_SHOWN = 12
+
+
+@click.command(name="run")
+@click.option("--shape", required=True, help="The shape to audit, such as q6; `audit list` shows them.")
+@click.option("--context", "contexts", type=int, multiple=True, help="Only cases with this value of the axis context.")
+@click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE", help="Only cases with this axis value.")
+@click.option("--variant", "variants", multiple=True, help="Only this variant, and the parents it is compared with.")
+@click.option("--capture", "captures", multiple=True, help="Only this capture; `all` for all, `none` for none.")
+@click.option("--seed", "seeds", type=int, multiple=True, help="Seeds of generated inputs (default 1).")
+@click.option("--arch", default="sm_90", show_default=True, help="Whose tensor cores the host backend models.")
+@click.option("--time-limit", default=120.0, show_default=True, help="Seconds for one variant in one case.")
+@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
+@click.option("--out", type=click.Path(path_type=Path), default=None, help="Where evidence goes (default: runs).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else.")
+def command(
+    shape: str,
+    contexts: tuple[int, ...],
+    axes: tuple[str, ...],
+    variants: tuple[str, ...],
+    captures: tuple[str, ...],
+    seeds: tuple[int, ...],
+    arch: str,
+    time_limit: float,
+    folder: Path,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Audit every planned case of a shape, write evidence and a report, and exit by the verdict.
+
+    Options narrow the default plan; a value that no planned case has adds a case.
+    """
+    project = find(folder)
+    selection = planning.Selection(
+        axes=_axes(contexts, axes),
+        variants=variants,
+        captures=None if not captures else tuple(name for name in captures if name != "none"),
+        seeds=seeds,
+    )
+    plan = planning.make(project, shape, selection, arch=arch, time_limit=time_limit)
+    words = shlex.join(["audit", *sys.argv[1:]])
+    with Progress(plan.audits) as progress:
+        evidence, path = run(
+            project, plan, out or project.root / project.settings.runs, words, on_audit=progress.advance
+        )
+    click.echo(_json(evidence, path) if as_json else _text(evidence, path))
+    raise click.exceptions.Exit(_EXIT[evidence.summary.verdict])
+
+
+def _axes(contexts: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, list[AxisValue]]:
+    chosen: dict[str, list[AxisValue]] = {"context": list(contexts)} if contexts else {}
+    for word in axes:
+        name, equals, value = word.partition("=")
+        if not equals or not value:
+            raise PlanError(f"--axis: expected NAME=VALUE, but got {word!r}")
+        chosen.setdefault(name, []).append(_number(value))
+    return chosen
+
+
+def _number(text: str) -> AxisValue:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _json(evidence: Evidence, path: Path) -> str:
+    """verdict, planned, ran, passed, failed, inconclusive, seconds, and the evidence's folder."""
+    return msgspec.json.encode({**msgspec.structs.asdict(evidence.summary), "evidence": str(path)}).decode()
+
+
+def _text(evidence: Evidence, path: Path) -> str:
+    summary = evidence.summary
+    lines = []
+    found = [(audit, result) for audit in evidence.audits for result in audit.results if result.verdict != "pass"]
+    found.sort(key=lambda pair: pair[1].verdict != "fail")
+    for audit, result in found[:_SHOWN]:
+        step = f", step {result.step}" if result.step else ""
+        lines.append(f"{result.verdict:12} {result.check}: {audit.variant}, {audit.case}{step}\n{'':13}{result.detail}")
+        if result.measured and result.limit:
+            lines.append(f"{'':13}measured {result.measured.text}, at most {result.limit.text}; {result.where}")
+    if len(found) > _SHOWN:
+        lines.append(f"... and {len(found) - _SHOWN} more; the report has them all")
+    lines += [
+        f"{summary.verdict}: {summary.passed} passed, {summary.failed} failed, {summary.inconclusive} inconclusive, "
+        f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s",
+        f"evidence {path}",
+        f"report   {path / 'report.html'}",
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,1 @@
+"""Evidence: the immutable record of one run."""

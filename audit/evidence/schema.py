@@ -1,0 +1,86 @@
+"""The record of one run. Unknown fields are refused; `schema` says which version of this file wrote it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from audit.build.identity import BuildIdentity
+from audit.checks.result import Result, Verdict
+from audit.plan import Plan
+from audit.spec import Case
+
+SCHEMA = 1
+
+
+class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where it ran."""
+
+    system: str
+    processor: str
+    cores: int
+    python: str
+    packages: dict[str, str]
+
+
+class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One case as it ran: what its inputs were and where they came from."""
+
+    case: Case
+    inputs_sha256: str
+    capture_sha256: str | None
+    steps: tuple[str, ...]
+
+
+class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One variant in one case: its verdict and every check's result."""
+
+    case: str
+    variant: str
+    verdict: Verdict
+    seconds: float
+    results: tuple[Result, ...]
+    build: str | None  # key into `builds`
+
+
+class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Counts of audits (a variant in a case), and the verdict over all."""
+
+    verdict: Verdict
+    planned: int
+    ran: int
+    passed: int
+    failed: int
+    inconclusive: int
+    seconds: float
+
+
+class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything about one run."""
+
+    schema: int
+    tool: str
+    started: str  # UTC, ISO 8601
+    command: str
+    commit: str | None
+    plan: Plan
+    machine: Machine
+    builds: dict[str, BuildIdentity]
+    cases: tuple[CaseRecord, ...]
+    audits: tuple[Audit, ...]
+    summary: Summary
+
+
+def summarize(plan: Plan, audits: tuple[Audit, ...], seconds: float) -> Summary:
+    """The verdict over a run: a finding outweighs all; what was planned and did not run is inconclusive."""
+    count = {verdict: sum(audit.verdict == verdict for audit in audits) for verdict in ("pass", "fail", "inconclusive")}
+    whole = len(audits) == plan.audits > 0
+    verdict: Verdict = "fail" if count["fail"] else "pass" if whole and not count["inconclusive"] else "inconclusive"
+    return Summary(
+        verdict,
+        plan.audits,
+        len(audits),
+        count["pass"],
+        count["fail"],
+        plan.audits - count["pass"] - count["fail"],
+        seconds,
+    )

@@ -1,0 +1,131 @@
+"""What will be run, decided and recorded before anything runs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from audit.capture.store import CaptureStore
+from audit.checks import CHECKS
+from audit.errors import PlanError
+from audit.project import Project
+from audit.spec import AxisValue, Case, Operator, Shape
+
+
+class PlannedVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One variant of the plan; its parent is run too, since its bytes are the measure."""
+
+    name: str
+    parent: str | None
+    status: str
+    source: str
+    note: str = ""
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Cases x variants, by name, and the conditions under which they run."""
+
+    shape: str
+    operator: str
+    backend: str
+    arch: str
+    cases: tuple[Case, ...]
+    variants: tuple[PlannedVariant, ...]
+    checks: tuple[str, ...]
+    time_limit: float  # seconds, for one variant in one case
+    pruned: bool  # true where options narrowed the default plan
+
+    @property
+    def audits(self) -> int:
+        """How many times a variant is to be audited in a case."""
+        return len(self.cases) * len(self.variants)
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """How a user narrows or adds to the default plan. Axis values narrow it to the cases that have them, and add a
+    case where none has; captures are then left out unless named. Empty means the default."""
+
+    axes: Mapping[str, Sequence[AxisValue]] = {}
+    variants: Sequence[str] = ()
+    captures: Sequence[str] | None = None
+    seeds: Sequence[int] = ()
+
+
+def make(project: Project, shape_name: str, selection: Selection, *, arch: str, time_limit: float) -> Plan:
+    """The plan of one shape; PlanError where the selection names what does not exist or is out of range."""
+    operator, shape = project.shape(shape_name)
+    cases = [*_generated(operator, shape, selection), *_captured(project, operator, shape, selection)]
+    if not cases:
+        raise PlanError(f"shape {shape_name}: no case is left by the options given; widen them")
+    return Plan(
+        shape=shape.name,
+        operator=operator.name,
+        backend="host",
+        arch=arch,
+        cases=tuple(cases),
+        variants=_variants(operator, selection.variants),
+        checks=tuple(CHECKS),
+        time_limit=time_limit,
+        pruned=selection != Selection(),
+    )
+
+
+def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[Case]:
+    if selection.captures and not selection.axes and not selection.seeds:
+        return []
+    lines = operator.plan.get(shape.name, operator.plan.get("", [{}]))
+    cases: list[Case] = []
+    for seed in selection.seeds or (1,):
+        planned = [operator.case(shape, line, seed) for line in lines]
+        if not selection.axes:
+            cases += planned
+        for values in itertools.product(*selection.axes.values()):
+            wanted = dict(zip(selection.axes, values, strict=True))
+            added = operator.case(shape, wanted, seed)  # refuses what no case can have
+            matching = [case for case in planned if wanted.items() <= case.axes.items()]
+            cases += matching or [added]
+    return list({case.id: case for case in cases}.values())
+
+
+def _captured(project: Project, operator: Operator, shape: Shape, selection: Selection) -> list[Case]:
+    planned = operator.captures.get(shape.name, operator.captures.get("", ()))
+    wanted = selection.captures
+    if wanted is None:
+        wanted = () if selection.axes or selection.seeds else planned
+    if "all" in wanted:
+        wanted = planned
+    if not wanted:
+        return []
+    if project.captures is None or operator.from_capture is None:
+        raise PlanError(f"operator {operator.name}: captures are planned, but the project's settings name no captures")
+    store = CaptureStore(project.captures)
+    known = {ref.id for ref in store.list()}
+    if unknown := [name for name in wanted if name not in known]:
+        raise PlanError(f"--capture: expected one of {sorted(known)}, but got {unknown}")
+    cases = []
+    for name in wanted:
+        axes = operator.capture_axes(store.load(name)) if operator.capture_axes else {}
+        cases.append(operator.case(shape, axes, capture=name))
+    return cases
+
+
+def _variants(operator: Operator, names: Sequence[str]) -> tuple[PlannedVariant, ...]:
+    chosen = [operator.variant(name) for name in names] or [v for v in operator.variants if v.status != "closed"]
+    ordered: list[str] = []
+
+    def add(name: str, below: tuple[str, ...] = ()) -> None:
+        if name in below:
+            raise PlanError(f"operator {operator.name}: the parents form a circle: {' -> '.join((*below, name))}")
+        variant = operator.variant(name)
+        if variant.parent is not None:
+            add(variant.parent, (*below, name))
+        if name not in ordered:
+            ordered.append(name)
+
+    for variant in chosen:
+        add(variant.name)
+    return tuple(
+        PlannedVariant(v.name, v.parent, v.status, v.code.path, v.note) for v in map(operator.variant, ordered)
+    )

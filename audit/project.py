@@ -1,0 +1,158 @@
+"""The audited project: finding `[tool.kernel-audit]`, loading its folders by path, collecting what it declares.
+
+The project's packages are loaded under a private name, so that a folder called `kernels` shadows nothing that
+is installed; relative imports inside and between its folders work as usual.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import pkgutil
+import sys
+import tomllib
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from audit.errors import PlanError, ProjectError
+from audit.spec import Operator, Shape
+
+TABLE = "kernel-audit"
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """The table `[tool.kernel-audit]`; all paths are relative to the project's folder and stay inside it."""
+
+    kernels: str = "kernels"
+    references: str | None = None
+    captures: str | None = None
+    runs: str = "runs"
+
+
+class Project:
+    """One audited project: its folder, its settings, and its operators, loaded when first asked for."""
+
+    def __init__(self, root: Path, settings: Settings) -> None:
+        self.root = root
+        self.settings = settings
+        self._operators: dict[str, Operator] | None = None
+
+    @property
+    def operators(self) -> dict[str, Operator]:
+        """Every operator declared in the project's kernels folder, by name."""
+        if self._operators is None:
+            self._operators = _collect(self.root, self.settings.kernels)
+        return self._operators
+
+    @property
+    def captures(self) -> Path | None:
+        """The folder of capture sets, where the project has one."""
+        return self.root / self.settings.captures if self.settings.captures else None
+
+    def shapes(self) -> dict[str, tuple[Operator, Shape]]:
+        """Every shape by name; an operator that declares none has one of its own name."""
+        found: dict[str, tuple[Operator, Shape]] = {}
+        for operator in self.operators.values():
+            for shape in operator.shapes or (Shape(operator.name),):
+                if shape.name in found:
+                    raise ProjectError(
+                        f"shape {shape.name}: declared by both {found[shape.name][0].name} and {operator.name}"
+                    )
+                found[shape.name] = (operator, shape)
+        return found
+
+    def shape(self, name: str) -> tuple[Operator, Shape]:
+        """The shape of that name with its operator, or PlanError."""
+        shapes = self.shapes()
+        if name not in shapes:
+            raise PlanError(f"--shape: expected one of {', '.join(shapes)}, but got {name!r}")
+        return shapes[name]
+
+
+def find(start: Path) -> Project:
+    """The project of a folder or of the nearest one above it whose pyproject.toml has the table."""
+    start = start.resolve()
+    for folder in (start, *start.parents):
+        file = folder / "pyproject.toml"
+        if file.is_file():
+            table = _table(file)
+            if table is not None:
+                return Project(folder, _settings(file, folder, table))
+    raise ProjectError(
+        f"no project here: expected a pyproject.toml with a table [tool.{TABLE}] in {start} or above it; "
+        f"add one, or name the project's folder with --project"
+    )
+
+
+def _table(file: Path) -> Any:
+    try:
+        document = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise ProjectError(f"{file}: cannot be read as TOML: {error}") from None
+    tool = document.get("tool", {})
+    return tool.get(TABLE) if isinstance(tool, dict) else None
+
+
+def _settings(file: Path, root: Path, table: Any) -> Settings:
+    try:
+        settings = msgspec.convert(table, Settings)
+    except msgspec.ValidationError as error:
+        known = ", ".join(field.encode_name for field in msgspec.structs.fields(Settings))
+        raise ProjectError(f"{file}: [tool.{TABLE}]: {error}; known keys: {known}") from None
+    for name, value in (("kernels", settings.kernels), ("references", settings.references), ("runs", settings.runs),
+                        ("captures", settings.captures)):  # fmt: skip
+        if value is not None and not (root / value).resolve().is_relative_to(root):
+            raise ProjectError(
+                f"{file}: [tool.{TABLE}] {name}: expected a folder inside the project, but got {value!r}"
+            )
+    return settings
+
+
+def _collect(root: Path, folder: str) -> dict[str, Operator]:
+    if not (root / folder).is_dir():
+        raise ProjectError(f"{root}: expected the kernels in the folder {folder!r}, which does not exist")
+    found: dict[str, Operator] = {}
+    for module in _load(root, folder):
+        for value in vars(module).values():
+            if isinstance(value, Operator) and found.setdefault(value.name, value) is not value:
+                raise ProjectError(f"operator {value.name}: declared twice, the second time in {module.__file__}")
+    if not found:
+        raise ProjectError(
+            f"{root / folder}: expected at least one module-level audit.spec.Operator, but found none; "
+            f"declare one in a Python file of that folder"
+        )
+    return found
+
+
+def _load(root: Path, folder: str) -> list[ModuleType]:
+    anchor = f"_audited_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
+    if anchor not in sys.modules:
+        package = ModuleType(anchor)
+        package.__path__ = [str(root)]
+        sys.modules[anchor] = package
+    name = ".".join((anchor, *Path(folder).parts))
+    modules = []
+    try:
+        top = importlib.import_module(name)
+        modules.append(top)
+        for info in pkgutil.walk_packages(top.__path__, prefix=f"{name}."):
+            modules.append(importlib.import_module(info.name))
+    except ProjectError:
+        raise
+    except Exception as error:  # a project is code: whatever it raises while loading is its author's to mend
+        raise ProjectError(f"{root / folder}: {_culprit(root, error)}") from error
+    return modules
+
+
+def _culprit(root: Path, error: Exception) -> str:
+    """The innermost line of the project that was executing when the error came."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}:{error.lineno}: {error.msg}"
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).is_relative_to(root):
+            return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}"

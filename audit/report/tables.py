@@ -1,0 +1,91 @@
+"""The tables of a report, computed from evidence."""
+
+from __future__ import annotations
+
+import struct
+
+import msgspec
+
+from audit.checks.result import Figure, Result
+from audit.evidence.schema import Audit, Evidence
+from audit.spec import Case
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One case of the matrix: a cell for each variant, None where it did not run."""
+
+    case: Case
+    cells: tuple[Audit | None, ...]
+
+
+class ErrorRow(msgspec.Struct, frozen=True):
+    """The most demanding step of one bound for one variant in one case."""
+
+    case: str
+    variant: str
+    bound: str
+    result: Result
+    used: float  # the share of the limit that was used; infinity where there is no room at all
+
+
+class CaptureRow(msgspec.Struct, frozen=True):
+    """One captured case: where its inputs came from."""
+
+    capture: str
+    inputs_sha256: str
+    manifest_sha256: str
+
+
+def matrix(evidence: Evidence) -> list[Row]:
+    """Cases x variants as planned, failed rows first; what did not run is None."""
+    ran = {(audit.case, audit.variant): audit for audit in evidence.audits}
+    rows = [
+        Row(case, tuple(ran.get((case.id, variant.name)) for variant in evidence.plan.variants))
+        for case in evidence.plan.cases
+    ]
+    return sorted(rows, key=lambda row: min(_rank(cell) for cell in row.cells))
+
+
+def error_table(evidence: Evidence) -> list[ErrorRow]:
+    """For each case, variant and bound the step that uses most of its limit."""
+    found: dict[tuple[str, str, str], ErrorRow] = {}
+    for audit in evidence.audits:
+        for result in audit.results:
+            check, _, bound = result.check.partition(":")
+            if check != "error" or result.measured is None or result.limit is None:
+                continue
+            row = ErrorRow(audit.case, audit.variant, bound, result, _used(result.measured, result.limit))
+            key = (audit.case, audit.variant, bound)
+            if key not in found or not row.used <= found[key].used:
+                found[key] = row
+    return list(found.values())
+
+
+def captures(evidence: Evidence) -> list[CaptureRow]:
+    """The captured cases that ran."""
+    return [
+        CaptureRow(record.case.capture, record.inputs_sha256, record.capture_sha256 or "")
+        for record in evidence.cases
+        if record.case.capture
+    ]
+
+
+def check_names(evidence: Evidence) -> list[str]:
+    """The planned checks, in order."""
+    return list(evidence.plan.checks)
+
+
+def value(figure: Figure) -> float:
+    """The float of a figure, from its bits."""
+    return float(struct.unpack(">d", bytes.fromhex(figure.bits))[0])
+
+
+def _used(measured: Figure, limit: Figure) -> float:
+    error, bound = value(measured), value(limit)
+    if error == 0:
+        return 0.0
+    return error / bound if bound > 0 else float("inf")
+
+
+def _rank(cell: Audit | None) -> int:
+    return 1 if cell is None else {"fail": 0, "inconclusive": 1, "pass": 2}[cell.verdict]

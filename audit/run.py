@@ -1,0 +1,86 @@
+"""Running a plan: every case through an executor, then one record of all of it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from pathlib import Path
+
+from audit import __version__
+from audit.backends import host
+from audit.case import CaseOutcome, audit_case
+from audit.evidence import machine
+from audit.evidence.schema import SCHEMA, Audit, Evidence, summarize
+from audit.evidence.store import REPORT, Draft
+from audit.plan import Plan
+from audit.project import Project
+from audit.report import render
+
+
+def run(
+    project: Project,
+    plan: Plan,
+    runs: Path,
+    command: str,
+    *,
+    on_audit: Callable[[Audit], None] = lambda _: None,
+    executor: Executor | None = None,
+) -> tuple[Evidence, Path]:
+    """Execute a plan and write its evidence into a new folder of `runs`; the evidence and that folder.
+
+    The plan is on disk before anything runs. An error that is the user's to mend (AuditError) ends the run
+    and leaves only the partial folder.
+    """
+    draft = Draft(runs, plan.shape, plan)
+    began = time.monotonic()
+    outcomes = _all_cases(project, plan, on_audit, executor)
+    audits = tuple(audit for outcome in outcomes for audit in outcome.audits)
+    evidence = Evidence(
+        schema=SCHEMA,
+        tool=__version__,
+        started=draft.started,
+        command=command,
+        commit=machine.commit(project.root),
+        plan=plan,
+        machine=machine.describe(),
+        builds={key: build for outcome in outcomes for key, build in outcome.builds.items()},
+        cases=tuple(outcome.record for outcome in outcomes),
+        audits=audits,
+        summary=summarize(plan, audits, round(time.monotonic() - began, 2)),
+    )
+    return evidence, draft.finish(evidence, {REPORT: render(evidence).encode()})
+
+
+def _all_cases(
+    project: Project, plan: Plan, on_audit: Callable[[Audit], None], executor: Executor | None
+) -> list[CaseOutcome]:
+    cores = os.cpu_count() or 1
+    pool = executor or ThreadPoolExecutor(min(cores, len(plan.cases)))
+    # Beyond one thread a case there would be more runnable threads than cores while several cases run.
+    threads = max(1, cores // min(cores, len(plan.cases)))
+    try:
+        futures = [
+            pool.submit(audit_case, project, plan, case, threads=threads, on_audit=on_audit)
+            for case in sorted(plan.cases, key=_weight, reverse=True)
+        ]
+        for future in as_completed(futures):
+            future.result()  # the first error ends the run
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        host.abort()
+        raise
+    if executor is None:
+        pool.shutdown()
+    by_case = {future.result().record.case.id: future.result() for future in futures}
+    return [by_case[case.id] for case in plan.cases]
+
+
+def _weight(case: object) -> float:
+    """Longest first, so that no long case is left alone at the end: the product of its integer axes."""
+    product = 1.0
+    for value in getattr(case, "axes", {}).values():
+        if isinstance(value, int):
+            product *= max(1, value)
+    return product

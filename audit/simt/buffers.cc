@@ -1,0 +1,123 @@
+#include "buffers.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "failure.h"
+
+namespace simt {
+namespace {
+
+constexpr std::uint64_t kPage = 4096;
+
+[[noreturn]] void refuse(const char* doing, const std::string& path) {
+  fail(Failure::script, "%s %s: %s", doing, path.c_str(), std::strerror(errno));
+}
+
+int open_file(const std::string& path, int flags) {
+  const int file = open(path.c_str(), flags | O_CLOEXEC, 0644);
+  if (file < 0) refuse("cannot open", path);
+  return file;
+}
+
+std::uint64_t size_of(int file, const std::string& path) {
+  struct stat status {};
+  if (fstat(file, &status) != 0) refuse("cannot stat", path);
+  if (!S_ISREG(status.st_mode)) fail(Failure::script, "%s is not a regular file", path.c_str());
+  return static_cast<std::uint64_t>(status.st_size);
+}
+
+// Calls `each(start, end)` for every part of the file that is not a hole; a file system without holes has one part.
+template <typename Each>
+void for_extents(int file, std::uint64_t bytes, Each each) {
+  std::uint64_t at = 0;
+  while (at < bytes) {
+    const off_t start = lseek(file, static_cast<off_t>(at), SEEK_DATA);
+    if (start < 0 && errno == ENXIO) return;
+    if (start < 0) return each(at, bytes);
+    const off_t end = lseek(file, start, SEEK_HOLE);
+    const std::uint64_t stop = end < 0 ? bytes : std::min<std::uint64_t>(bytes, static_cast<std::uint64_t>(end));
+    each(static_cast<std::uint64_t>(start), stop);
+    at = stop;
+  }
+}
+
+// Zeroes a part of the data region without committing pages that were holes.
+void clear(const Buffer& buffer, std::uint64_t start, std::uint64_t end) {
+  if (start >= end) return;
+  const std::uint64_t first = buffer.offset + start, last = buffer.offset + end;
+  const std::uint64_t hole = std::min((first + kPage - 1) / kPage * kPage, last), hole_end = std::max(last / kPage * kPage, hole);
+  std::memset(buffer.base + first, 0, hole - first);
+  if (hole_end > hole && fallocate(buffer.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(hole),
+                                   static_cast<off_t>(hole_end - hole)) != 0)
+    std::memset(buffer.base + hole, 0, hole_end - hole);
+  std::memset(buffer.base + hole_end, 0, last - hole_end);
+}
+
+}  // namespace
+
+Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t bytes) {
+  Buffer buffer{open_file(path, O_RDWR), nullptr, 0, offset, bytes};
+  buffer.file_bytes = size_of(buffer.file, path);
+  if (offset > buffer.file_bytes || bytes > buffer.file_bytes - offset)
+    fail(Failure::script, "%s has %llu bytes; a buffer of %llu bytes at offset %llu does not fit", path.c_str(),
+         static_cast<unsigned long long>(buffer.file_bytes), static_cast<unsigned long long>(bytes),
+         static_cast<unsigned long long>(offset));
+  // An empty file cannot be mapped; its buffer is an address that nothing may touch.
+  void* memory = buffer.file_bytes == 0
+                     ? mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                     : mmap(nullptr, buffer.file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer.file, 0);
+  if (memory == MAP_FAILED) refuse("cannot map", path);
+  buffer.base = static_cast<char*>(memory);
+  return buffer;
+}
+
+void fill_buffer(const Buffer& buffer, std::uint64_t word) {
+  if (word == 0) return clear(buffer, 0, buffer.bytes);
+  const std::uint64_t whole = buffer.bytes / sizeof(word) * sizeof(word);
+  for (std::uint64_t at = 0; at < whole; at += sizeof(word)) std::memcpy(buffer.data() + at, &word, sizeof(word));
+  std::memcpy(buffer.data() + whole, &word, buffer.bytes - whole);
+}
+
+void load_buffer(const Buffer& buffer, const std::string& path) {
+  const int file = open_file(path, O_RDONLY);
+  const std::uint64_t bytes = size_of(file, path);
+  if (bytes != buffer.bytes)
+    fail(Failure::script, "%s has %llu bytes; its buffer has %llu", path.c_str(), static_cast<unsigned long long>(bytes),
+         static_cast<unsigned long long>(buffer.bytes));
+  std::uint64_t done = 0;
+  for_extents(file, bytes, [&](std::uint64_t start, std::uint64_t end) {
+    clear(buffer, done, start);
+    for (std::uint64_t at = start; at < end;) {
+      const ssize_t got = pread(file, buffer.data() + at, end - at, static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) refuse("cannot read", path);
+      at += static_cast<std::uint64_t>(got);
+    }
+    done = end;
+  });
+  clear(buffer, done, bytes);
+  close(file);
+}
+
+void save_buffer(const Buffer& buffer, const std::string& path) {
+  const int file = open_file(path, O_WRONLY | O_CREAT | O_TRUNC);
+  if (ftruncate(file, static_cast<off_t>(buffer.file_bytes)) != 0) refuse("cannot size", path);
+  for_extents(buffer.file, buffer.file_bytes, [&](std::uint64_t start, std::uint64_t end) {
+    for (std::uint64_t at = start; at < end;) {
+      const ssize_t put = pwrite(file, buffer.base + at, end - at, static_cast<off_t>(at));
+      if (put < 0 && errno == EINTR) continue;
+      if (put <= 0) refuse("cannot write", path);
+      at += static_cast<std::uint64_t>(put);
+    }
+  });
+  if (close(file) != 0) refuse("cannot write", path);
+}
+
+}  // namespace simt

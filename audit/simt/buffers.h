@@ -1,0 +1,28 @@
+// A program's buffers: files of a bundle mapped into memory. Kernels see a part of each; the rest are guards.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+namespace simt {
+
+struct Buffer {
+  int file;
+  char* base;               // of the whole mapped file
+  std::uint64_t file_bytes;
+  std::uint64_t offset;     // where the data region starts
+  std::uint64_t bytes;      // of the data region
+  char* data() const { return base + offset; }
+};
+
+// Each function fails with `script`, naming the file, if the system refuses.
+Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t bytes);
+// Repeats the little-endian word over the data region; the last one is cut.
+void fill_buffer(const Buffer& buffer, std::uint64_t word);
+// Replaces the data region by a file of exactly its size. Holes of either file stay holes.
+void load_buffer(const Buffer& buffer, const std::string& path);
+// Copies the whole mapped file, guards included; holes stay holes.
+void save_buffer(const Buffer& buffer, const std::string& path);
+
+}  // namespace simt

@@ -1,0 +1,111 @@
+// Warp collectives, and the functions of device.h that hand over to the running block.
+#include "block.h"
+
+namespace simt {
+namespace {
+
+constexpr std::uint32_t bit(unsigned lane) { return 1U << lane; }
+
+template <typename Each>
+void for_lanes(std::uint32_t lanes, Each each) {
+  for (; lanes != 0; lanes &= lanes - 1) each(static_cast<unsigned>(__builtin_ctz(lanes)));
+}
+
+void complete_shuffle(LaneSlot* slots, std::uint32_t lanes) {
+  for_lanes(lanes, [&](unsigned lane) {
+    const unsigned source = slots[lane].argument;
+    if ((lanes & bit(source)) != 0) slots[lane].result = slots[source].value;  // else the poison it came with
+  });
+}
+
+std::uint32_t ballot(const LaneSlot* slots, std::uint32_t lanes) {
+  std::uint32_t votes = 0;
+  for_lanes(lanes, [&](unsigned lane) { votes |= slots[lane].value != 0 ? bit(lane) : 0; });
+  return votes;
+}
+
+void give_all(LaneSlot* slots, std::uint32_t lanes, std::uint64_t result) {
+  for_lanes(lanes, [&](unsigned lane) { slots[lane].result = result; });
+}
+
+void complete_ballot(LaneSlot* slots, std::uint32_t lanes) { give_all(slots, lanes, ballot(slots, lanes)); }
+void complete_any(LaneSlot* slots, std::uint32_t lanes) { give_all(slots, lanes, ballot(slots, lanes) != 0); }
+void complete_all(LaneSlot* slots, std::uint32_t lanes) { give_all(slots, lanes, ballot(slots, lanes) == lanes); }
+void complete_match(LaneSlot* slots, std::uint32_t lanes) {
+  for_lanes(lanes, [&](unsigned lane) {
+    std::uint32_t equal = 0;
+    for_lanes(lanes, [&](unsigned other) { equal |= slots[other].value == slots[lane].value ? bit(other) : 0; });
+    slots[lane].result = equal;
+  });
+}
+void complete_synchronise(LaneSlot*, std::uint32_t) {}
+
+constexpr Collective shuffles[] = {{"__shfl_sync", false, complete_shuffle},
+                                   {"__shfl_up_sync", false, complete_shuffle},
+                                   {"__shfl_down_sync", false, complete_shuffle},
+                                   {"__shfl_xor_sync", false, complete_shuffle}};
+constexpr Collective votes[] = {{"__ballot_sync", false, complete_ballot},
+                                {"__any_sync", false, complete_any},
+                                {"__all_sync", false, complete_all},
+                                {"__match_any_sync", false, complete_match},
+                                {"__syncwarp", false, complete_synchronise}};
+
+// The lane that `lane` reads, by the PTX ISA's shfl.sync; out of its segment it reads itself.
+unsigned source_lane(Shuffle kind, unsigned lane, unsigned argument, unsigned width) {
+  const unsigned first = lane & ~(width - 1);
+  const unsigned last = first + width - 1;
+  argument &= 31;
+  switch (kind) {
+    case Shuffle::index: return first | (argument & (width - 1));
+    case Shuffle::up: return lane >= first + argument ? lane - argument : lane;
+    case Shuffle::down: return lane + argument <= last ? lane + argument : lane;
+    case Shuffle::exchange: return (lane ^ argument) <= last ? lane ^ argument : lane;
+  }
+  return lane;
+}
+
+}  // namespace
+
+unsigned current_lane() { return current_block()->lane(); }
+
+void* shared_object(const SharedObject& object) { return current_block()->shared().find_or_create(object); }
+
+void* dynamic_shared(unsigned alignment) { return current_block()->shared().dynamic(alignment); }
+
+unsigned block_barrier(Barrier kind, bool predicate, Site site) {
+  return current_block()->barrier(kind, predicate, site);
+}
+
+std::uint64_t join_collective(const Collective& collective, std::uint32_t mask, const LaneSlot& brought) {
+  return current_block()->collective(collective, mask, brought);
+}
+
+std::uint32_t active_mask(Site site) { return current_block()->converge(site); }
+
+void after_atomic(bool contended) {
+  if (Block* block = current_block()) block->after_atomic(contended);
+}
+
+std::uint64_t shuffle(Shuffle kind, std::uint32_t mask, std::uint64_t value, unsigned argument, int width,
+                      std::uint64_t poison, Site site) {
+  Block& block = *current_block();
+  const Collective& collective = shuffles[static_cast<unsigned>(kind)];
+  if (width < 1 || width > 32 || (width & (width - 1)) != 0)
+    fail_in_block(Failure::collective, "%s at %s:%d has width %d; a power of two up to 32 is expected", collective.name,
+                  site.file, site.line, width);
+  LaneSlot slot{};
+  slot.argument = source_lane(kind, block.lane(), argument, static_cast<unsigned>(width));
+  slot.value = value;
+  slot.result = poison;
+  slot.site = site;
+  return block.collective(collective, mask, slot);
+}
+
+std::uint64_t vote(Vote kind, std::uint32_t mask, std::uint64_t value, Site site) {
+  LaneSlot slot{};
+  slot.value = value;
+  slot.site = site;
+  return current_block()->collective(votes[static_cast<unsigned>(kind)], mask, slot);
+}
+
+}  // namespace simt

@@ -1,0 +1,69 @@
+// What device code on the CPU calls: barriers, warp collectives, shared memory. The headers that bear CUDA's
+// names are written on top of this.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace simt {
+
+struct Site {
+  const char* file;
+  int line;
+};
+
+// One __shared__ declaration of one function (of one instantiation, in a template): its address is its identity.
+struct SharedObject {
+  unsigned bytes;
+  unsigned alignment;
+  const char* name;
+  const char* file;
+  int line;
+};
+
+constexpr unsigned stricter(std::size_t a, std::size_t b) { return static_cast<unsigned>(a > b ? a : b); }
+
+void* shared_object(const SharedObject& object);
+void* dynamic_shared(unsigned alignment);
+
+enum class Barrier : unsigned char { sync, count, all, any };
+
+// Waits for every thread of the block that has not exited. Gives how many of them had a non-zero predicate.
+unsigned block_barrier(Barrier kind, bool predicate, Site site);
+
+struct LaneSlot;
+
+// An operation of the lanes named by a mask. The last lane to arrive completes it for all.
+struct Collective {
+  const char* name;
+  bool whole_warp;  // needs 32 lanes that exist, as tensor-core operations do
+  void (*complete)(LaneSlot* slots, std::uint32_t lanes);
+};
+
+// What one lane brings to a collective and takes away from it.
+struct LaneSlot {
+  const Collective* collective;
+  std::uint32_t mask;
+  std::uint32_t argument;  // a source lane
+  std::uint64_t value;
+  std::uint64_t result;
+  void* operands;
+  Site site;
+};
+
+constexpr std::uint32_t kFullMask = 0xFFFFFFFFU;
+
+std::uint64_t join_collective(const Collective& collective, std::uint32_t mask, const LaneSlot& brought);
+std::uint32_t active_mask(Site site);
+unsigned current_lane();
+
+// Lets other threads of the block run now and then, so that a loop which spins on an atomic ends.
+void after_atomic(bool contended);
+
+enum class Shuffle : unsigned char { index, up, down, exchange };
+std::uint64_t shuffle(Shuffle kind, std::uint32_t mask, std::uint64_t value, unsigned argument, int width,
+                      std::uint64_t poison, Site site);
+enum class Vote : unsigned char { ballot, any, all, match, synchronise };
+std::uint64_t vote(Vote kind, std::uint32_t mask, std::uint64_t value, Site site);
+
+}  // namespace simt

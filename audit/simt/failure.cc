@@ -1,0 +1,143 @@
+#include "failure.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "block.h"
+
+namespace simt {
+namespace {
+
+constexpr int kExitStatus = 3;
+constexpr std::size_t kSignalStack = 64 * 1024;
+
+int report_file = -1;
+std::atomic<bool> failing{false};
+
+const char* kind_name(Failure kind) {
+  switch (kind) {
+    case Failure::script: return "script";
+    case Failure::launch: return "launch";
+    case Failure::barrier: return "barrier";
+    case Failure::collective: return "collective";
+    case Failure::assertion: return "assert";
+    case Failure::memory: return "memory";
+  }
+  return "script";
+}
+
+void write_all(int file, const char* text, std::size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t written = write(file, text, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return;
+    text += written;
+    bytes -= static_cast<std::size_t>(written);
+  }
+}
+
+// `line` has no newline yet and room for one.
+[[noreturn]] void finish(char* line) {
+  std::size_t length = std::strlen(line);
+  for (std::size_t i = 0; i < length; ++i)
+    if (line[i] == '\n' || line[i] == '\r') line[i] = ' ';
+  line[length++] = '\n';
+  if (report_file >= 0) write_all(report_file, line, length);
+  write_all(STDERR_FILENO, line, length);
+  _exit(kExitStatus);
+}
+
+void claim_failure() {
+  if (failing.exchange(true))
+    for (;;) pause();
+}
+
+void on_signal(int number, siginfo_t* info, void*) {
+  claim_failure();
+  static char line[2048];
+  char where[512];
+  describe_current_thread(where, sizeof(where));
+  const void* address = info->si_addr;
+  if (number == SIGFPE) {
+    std::snprintf(line, sizeof(line) - 1, "error memory %sinteger division by zero or overflow", where);
+  } else if (number == SIGILL) {
+    std::snprintf(line, sizeof(line) - 1, "error memory %sthis CPU lacks an instruction of the program", where);
+  } else if (is_stack_guard(address)) {
+    std::snprintf(line, sizeof(line) - 1, "error memory %sthe thread's stack of %zu KiB overflowed (local arrays, recursion)",
+                  where, kStackBytes / 1024);
+  } else if (info->si_code == SI_KERNEL) {
+    std::snprintf(line, sizeof(line) - 1,
+                  "error memory %saccess to a misaligned vector or to an address outside the address space", where);
+  } else {
+    std::snprintf(line, sizeof(line) - 1, "error memory %saccess to address %p, which no buffer covers", where, address);
+  }
+  finish(line);
+}
+
+}  // namespace
+
+void open_report(const char* path) {
+  if (report_file >= 0) close(report_file);
+  report_file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  if (report_file < 0) fail(Failure::script, "cannot write the report %s: %s", path, std::strerror(errno));
+}
+
+void report_line(const char* format, ...) {
+  char line[2048];
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(line, sizeof(line) - 1, format, arguments);
+  va_end(arguments);
+  const std::size_t length = std::strlen(line);
+  line[length] = '\n';
+  if (report_file >= 0) write_all(report_file, line, length + 1);
+}
+
+void fail(Failure kind, const char* format, ...) {
+  claim_failure();
+  std::fflush(stdout);
+  static char line[8192];
+  const int prefix = std::snprintf(line, sizeof(line), "error %s ", kind_name(kind));
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(line + prefix, sizeof(line) - 1 - static_cast<std::size_t>(prefix), format, arguments);
+  va_end(arguments);
+  finish(line);
+}
+
+void install_signal_stack() {
+  static thread_local char* stack = nullptr;
+  if (stack != nullptr) return;
+  stack = static_cast<char*>(std::malloc(kSignalStack));
+  stack_t alternate{};
+  alternate.ss_sp = stack;
+  alternate.ss_size = kSignalStack;
+  sigaltstack(&alternate, nullptr);
+}
+
+void catch_signals() {
+  install_signal_stack();
+  struct sigaction action {};
+  action.sa_sigaction = on_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) sigaction(number, &action, nullptr);
+}
+
+}  // namespace simt
+
+// <assert.h> ends here: the C library's own would abort without saying which block and thread.
+extern "C" [[noreturn]] void __assert_fail(const char* expression, const char* file, unsigned int line,
+                                           const char*) noexcept {
+  char where[512];
+  simt::describe_current_thread(where, sizeof(where));
+  simt::fail(simt::Failure::assertion, "%s%s:%u: assertion `%s` failed", where, file, line, expression);
+}

@@ -1,0 +1,112 @@
+// nvcuda::wmma for f16 operands and f32 accumulators, on the tensor-core model of the architecture built for.
+//
+// Loads and stores touch memory lane by lane and wait for nobody, as CUDA promises no order between lanes: a
+// missing __syncwarp() shows. mma_sync is the point where the lanes meet.
+#pragma once
+
+#include "cuda_fp16.h"
+#include "simt/include/fragment_layout.h"
+#include "simt/warp_mma.h"
+
+#ifndef SIMT_ARCH
+#define SIMT_ARCH sm_90
+#endif
+
+namespace nvcuda {
+namespace wmma {
+
+struct matrix_a;
+struct matrix_b;
+struct accumulator;
+struct row_major;
+struct col_major;
+enum layout_t { mem_row_major, mem_col_major };
+
+namespace detail {
+
+template <typename Use, int M, int N> struct Layout;
+template <int M, int N> struct Layout<matrix_a, M, N> {
+  static constexpr int distinct = M / 2, elements = 16;
+  static constexpr simt::Coordinate at(int lane, int i) { return simt::a_coordinate(M, lane, i); }
+};
+template <int M, int N> struct Layout<matrix_b, M, N> {
+  static constexpr int distinct = N / 2, elements = 16;
+  static constexpr simt::Coordinate at(int lane, int i) { return simt::b_coordinate(lane, i); }
+};
+template <int M, int N> struct Layout<accumulator, M, N> {
+  static constexpr int distinct = 8, elements = 8;
+  static constexpr simt::Coordinate at(int lane, int i) { return simt::c_coordinate(M, lane, i); }
+};
+
+constexpr bool is_shape(int m, int n, int k) {
+  return k == 16 && ((m == 16 && n == 16) || (m == 32 && n == 8) || (m == 8 && n == 32));
+}
+template <int M> constexpr simt::MmaShape shape() {
+  return M == 16 ? simt::MmaShape::m16n16 : M == 32 ? simt::MmaShape::m32n8 : simt::MmaShape::m8n32;
+}
+
+}  // namespace detail
+
+// Operands hold 16 elements as on CUDA; past the first `distinct` they repeat, and mma_sync reads the first.
+template <typename Use, int M, int N, int K, typename T, typename Order = void>
+struct fragment {
+  static_assert(detail::is_shape(M, N, K), "wmma on the CPU knows 16x16x16, 32x8x16 and 8x32x16");
+  using element_type = T;
+  static constexpr int num_elements = detail::Layout<Use, M, N>::elements;
+  T x[num_elements];
+};
+
+template <typename Use, int M, int N, int K, typename T, typename Order>
+inline void fill_fragment(fragment<Use, M, N, K, T, Order>& f, const T& value) {
+  for (T& element : f.x) element = value;
+}
+
+namespace detail {
+
+template <typename Use, int M, int N, int K, typename T, typename Order>
+inline void load(fragment<Use, M, N, K, T, Order>& f, const T* memory, unsigned stride, bool row_order) {
+  using Where = Layout<Use, M, N>;
+  const int lane = static_cast<int>(simt::current_lane());
+  for (int i = 0; i < Where::distinct; ++i) {
+    const simt::Coordinate at = Where::at(lane, i);
+    const T value = memory[row_order ? at.row * stride + at.column : at.column * stride + at.row];
+    for (int copy = i; copy < Where::elements; copy += Where::distinct) f.x[copy] = value;
+  }
+}
+
+}  // namespace detail
+
+template <typename Use, int M, int N, int K, typename T>
+inline void load_matrix_sync(fragment<Use, M, N, K, T, row_major>& f, const T* memory, unsigned stride) {
+  detail::load(f, memory, stride, true);
+}
+template <typename Use, int M, int N, int K, typename T>
+inline void load_matrix_sync(fragment<Use, M, N, K, T, col_major>& f, const T* memory, unsigned stride) {
+  detail::load(f, memory, stride, false);
+}
+template <int M, int N, int K, typename T>
+inline void load_matrix_sync(fragment<accumulator, M, N, K, T>& f, const T* memory, unsigned stride, layout_t order) {
+  detail::load(f, memory, stride, order == mem_row_major);
+}
+template <int M, int N, int K, typename T>
+inline void store_matrix_sync(T* memory, const fragment<accumulator, M, N, K, T>& f, unsigned stride, layout_t order) {
+  using Where = detail::Layout<accumulator, M, N>;
+  const int lane = static_cast<int>(simt::current_lane());
+  for (int i = 0; i < Where::elements; ++i) {
+    const simt::Coordinate at = Where::at(lane, i);
+    memory[order == mem_row_major ? at.row * stride + at.column : at.column * stride + at.row] = f.x[i];
+  }
+}
+
+template <int M, int N, int K, typename AOrder, typename BOrder>
+inline void mma_sync(fragment<accumulator, M, N, K, float>& d, const fragment<matrix_a, M, N, K, __half, AOrder>& a,
+                     const fragment<matrix_b, M, N, K, __half, BOrder>& b, const fragment<accumulator, M, N, K, float>& c,
+                     const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  simt::warp_mma(detail::shape<M>(),
+                 {reinterpret_cast<const std::uint16_t*>(a.x), reinterpret_cast<const std::uint16_t*>(b.x), c.x, d.x,
+                  simt::Arch::SIMT_ARCH},
+                 {file, line});
+}
+
+}  // namespace wmma
+}  // namespace nvcuda

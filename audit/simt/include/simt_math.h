@@ -1,0 +1,144 @@
+// Arithmetic intrinsics.
+//
+// Those that IEEE 754 defines give a GPU's bytes (for NaN results only that they are NaN). Those that CUDA only
+// approximates (__expf, __logf, rsqrtf, __fdividef, ...) are the C library's here: right, but not the GPU's bytes.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+namespace simt {
+
+template <typename To, typename From>
+inline To bit_cast(From value) {
+  static_assert(sizeof(To) == sizeof(From), "sizes differ");
+  To result;
+  __builtin_memcpy(&result, &value, sizeof(result));
+  return result;
+}
+
+}  // namespace simt
+
+inline unsigned int __float_as_uint(float x) { return simt::bit_cast<unsigned int>(x); }
+inline int __float_as_int(float x) { return simt::bit_cast<int>(x); }
+inline float __uint_as_float(unsigned int x) { return simt::bit_cast<float>(x); }
+inline float __int_as_float(int x) { return simt::bit_cast<float>(x); }
+inline long long __double_as_longlong(double x) { return simt::bit_cast<long long>(x); }
+inline double __longlong_as_double(long long x) { return simt::bit_cast<double>(x); }
+
+inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+inline float __fadd_rn(float a, float b) { return a + b; }
+inline float __fsub_rn(float a, float b) { return a - b; }
+inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fdiv_rn(float a, float b) { return a / b; }
+inline float __frcp_rn(float a) { return 1.0f / a; }
+inline float __fsqrt_rn(float a) { return __builtin_sqrtf(a); }
+inline double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b, c); }
+inline double __dadd_rn(double a, double b) { return a + b; }
+inline double __dsub_rn(double a, double b) { return a - b; }
+inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __ddiv_rn(double a, double b) { return a / b; }
+
+// Conversions to integers saturate and take NaN to 0, as cvt does.
+inline int __double2int_rn(double x) {
+  return x != x ? 0 : x >= 2147483647.0 ? 2147483647 : x <= -2147483648.0 ? -2147483647 - 1 : static_cast<int>(nearbyint(x));
+}
+inline int __float2int_rn(float x) { return __double2int_rn(x); }
+inline int __float2int_rz(float x) { return __double2int_rn(trunc(static_cast<double>(x))); }
+inline int __float2int_rd(float x) { return __double2int_rn(floor(static_cast<double>(x))); }
+inline int __float2int_ru(float x) { return __double2int_rn(ceil(static_cast<double>(x))); }
+inline float __int2float_rn(int x) { return static_cast<float>(x); }
+inline float __uint2float_rn(unsigned int x) { return static_cast<float>(x); }
+
+inline int __popc(unsigned int x) { return __builtin_popcount(x); }
+inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned int>(x)); }
+inline int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x)); }
+inline int __ffs(int x) { return __builtin_ffs(x); }
+inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+inline unsigned int __brev(unsigned int x) {
+  unsigned int reversed = 0;
+  for (int i = 0; i < 32; ++i) reversed |= (x >> i & 1U) << (31 - i);
+  return reversed;
+}
+inline int __mulhi(int a, int b) { return static_cast<int>(static_cast<long long>(a) * b >> 32); }
+inline unsigned int __umulhi(unsigned int a, unsigned int b) {
+  return static_cast<unsigned int>(static_cast<unsigned long long>(a) * b >> 32);
+}
+inline int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
+inline unsigned int __byte_perm(unsigned int low, unsigned int high, unsigned int selector) {
+  const unsigned long long bytes = static_cast<unsigned long long>(high) << 32 | low;
+  unsigned int result = 0;
+  for (int i = 0; i < 4; ++i)
+    result |= static_cast<unsigned int>(bytes >> (selector >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
+  return result;
+}
+inline unsigned int __funnelshift_l(unsigned int low, unsigned int high, unsigned int shift) {
+  return static_cast<unsigned int>(((static_cast<unsigned long long>(high) << 32 | low) << (shift & 31)) >> 32);
+}
+inline unsigned int __funnelshift_r(unsigned int low, unsigned int high, unsigned int shift) {
+  return static_cast<unsigned int>((static_cast<unsigned long long>(high) << 32 | low) >> (shift & 31));
+}
+
+template <typename T> inline T __ldg(const T* p) { return *p; }
+template <typename T> inline T __ldcg(const T* p) { return *p; }
+template <typename T> inline T __ldca(const T* p) { return *p; }
+template <typename T> inline T __ldcs(const T* p) { return *p; }
+template <typename T> inline void __stcg(T* p, T value) { *p = value; }
+template <typename T> inline void __stcs(T* p, T value) { *p = value; }
+
+#define SIMT_MIN_MAX(T, A, B)                                                                      \
+  inline T min(A a, B b) { return static_cast<T>(a) < static_cast<T>(b) ? static_cast<T>(a) : static_cast<T>(b); } \
+  inline T max(A a, B b) { return static_cast<T>(a) > static_cast<T>(b) ? static_cast<T>(a) : static_cast<T>(b); }
+
+SIMT_MIN_MAX(int, int, int)
+SIMT_MIN_MAX(unsigned int, unsigned int, unsigned int)
+SIMT_MIN_MAX(unsigned int, unsigned int, int)
+SIMT_MIN_MAX(unsigned int, int, unsigned int)
+SIMT_MIN_MAX(long, long, long)
+SIMT_MIN_MAX(unsigned long, unsigned long, unsigned long)
+SIMT_MIN_MAX(long long, long long, long long)
+SIMT_MIN_MAX(unsigned long long, unsigned long long, unsigned long long)
+
+#undef SIMT_MIN_MAX
+
+// As fmax and fmin: a NaN gives way to a number. PTX orders -0 below +0, which the C library does not promise.
+namespace simt {
+
+template <typename T>
+inline T float_max(T a, T b) {
+  if (a != a) return b;
+  if (a == b) return __builtin_signbit(a) ? b : a;
+  return a > b || b != b ? a : b;
+}
+template <typename T>
+inline T float_min(T a, T b) {
+  if (a != a) return b;
+  if (a == b) return __builtin_signbit(a) ? a : b;
+  return a < b || b != b ? a : b;
+}
+
+}  // namespace simt
+
+inline float max(float a, float b) { return simt::float_max(a, b); }
+inline float min(float a, float b) { return simt::float_min(a, b); }
+inline double max(double a, double b) { return simt::float_max(a, b); }
+inline double min(double a, double b) { return simt::float_min(a, b); }
+inline double max(float a, double b) { return simt::float_max<double>(a, b); }
+inline double max(double a, float b) { return simt::float_max<double>(a, b); }
+inline double min(float a, double b) { return simt::float_min<double>(a, b); }
+inline double min(double a, float b) { return simt::float_min<double>(a, b); }
+
+inline float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
+inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
+inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
+inline float __fdividef(float a, float b) { return a / b; }
+// The C library declares these names, without defining them for others; hence noexcept.
+inline float __expf(float x) noexcept { return expf(x); }
+inline float __exp10f(float x) noexcept { return powf(10.0f, x); }
+inline float __logf(float x) noexcept { return logf(x); }
+inline float __log2f(float x) noexcept { return log2f(x); }
+inline float __sinf(float x) noexcept { return sinf(x); }
+inline float __cosf(float x) noexcept { return cosf(x); }
+inline float __powf(float x, float y) noexcept { return powf(x, y); }

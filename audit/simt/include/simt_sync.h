@@ -1,0 +1,86 @@
+// Barriers, shuffles and votes. The default arguments record where each call stands.
+#pragma once
+
+#include "simt/device.h"
+
+#define SIMT_HERE const char *simt_file = __builtin_FILE(), int simt_line = __builtin_LINE()
+
+inline void __syncthreads(SIMT_HERE) {
+  simt::block_barrier(simt::Barrier::sync, false, {simt_file, simt_line});
+}
+inline int __syncthreads_count(int predicate, SIMT_HERE) {
+  return static_cast<int>(simt::block_barrier(simt::Barrier::count, predicate != 0, {simt_file, simt_line}));
+}
+inline int __syncthreads_and(int predicate, SIMT_HERE) {
+  return simt::block_barrier(simt::Barrier::all, predicate != 0, {simt_file, simt_line}) != 0;
+}
+inline int __syncthreads_or(int predicate, SIMT_HERE) {
+  return simt::block_barrier(simt::Barrier::any, predicate != 0, {simt_file, simt_line}) != 0;
+}
+
+inline void __syncwarp(unsigned mask = simt::kFullMask, SIMT_HERE) {
+  simt::vote(simt::Vote::synchronise, mask, 0, {simt_file, simt_line});
+}
+inline unsigned __ballot_sync(unsigned mask, int predicate, SIMT_HERE) {
+  return static_cast<unsigned>(simt::vote(simt::Vote::ballot, mask, predicate != 0, {simt_file, simt_line}));
+}
+inline int __any_sync(unsigned mask, int predicate, SIMT_HERE) {
+  return simt::vote(simt::Vote::any, mask, predicate != 0, {simt_file, simt_line}) != 0;
+}
+inline int __all_sync(unsigned mask, int predicate, SIMT_HERE) {
+  return simt::vote(simt::Vote::all, mask, predicate != 0, {simt_file, simt_line}) != 0;
+}
+// The lanes that stand at this call once no other lane of the warp can go on: what a converged warp would give.
+inline unsigned __activemask(SIMT_HERE) { return simt::active_mask({simt_file, simt_line}); }
+
+namespace simt {
+
+// What a shuffle gives for a lane outside the mask, where CUDA leaves it undefined: a signalling NaN of the width.
+constexpr std::uint64_t lane_poison(unsigned bytes) {
+  return bytes == 8 ? 0x7FF400007FA00000ULL : bytes == 4 ? 0x7FA07FA0ULL : 0x7D007D00ULL;
+}
+
+template <typename T>
+inline std::uint64_t to_word(T value) {
+  static_assert(sizeof(T) <= 8, "warp collectives move values of at most 8 bytes");
+  std::uint64_t word = 0;
+  __builtin_memcpy(&word, &value, sizeof(T));
+  return word;
+}
+
+template <typename T>
+inline T shuffled(Shuffle kind, unsigned mask, T value, unsigned argument, int width, Site site) {
+  const std::uint64_t word = shuffle(kind, mask, to_word(value), argument, width, lane_poison(sizeof(T)), site);
+  T result;
+  __builtin_memcpy(&result, &word, sizeof(T));
+  return result;
+}
+
+}  // namespace simt
+
+template <typename T>
+inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, SIMT_HERE) {
+  return simt::shuffled(simt::Shuffle::index, mask, value, static_cast<unsigned>(source), width, {simt_file, simt_line});
+}
+template <typename T>
+inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, SIMT_HERE) {
+  return simt::shuffled(simt::Shuffle::up, mask, value, delta, width, {simt_file, simt_line});
+}
+template <typename T>
+inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, SIMT_HERE) {
+  return simt::shuffled(simt::Shuffle::down, mask, value, delta, width, {simt_file, simt_line});
+}
+template <typename T>
+inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = 32, SIMT_HERE) {
+  return simt::shuffled(simt::Shuffle::exchange, mask, value, static_cast<unsigned>(lane_mask), width,
+                        {simt_file, simt_line});
+}
+template <typename T>
+inline unsigned __match_any_sync(unsigned mask, T value, SIMT_HERE) {
+  return static_cast<unsigned>(simt::vote(simt::Vote::match, mask, simt::to_word(value), {simt_file, simt_line}));
+}
+
+inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+inline void __nanosleep(unsigned) { simt::after_atomic(true); }

@@ -1,0 +1,87 @@
+// The table of a program's kernels: how each is called from launch arguments that are data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace simt {
+
+enum class ArgumentKind : unsigned char { pointer, i32, u32, i64, u64, f32, f64, unsupported };
+
+struct Parameter {
+  ArgumentKind kind;
+  unsigned bytes;      // of the parameter itself
+  unsigned alignment;  // of what a pointer points to, else 1
+};
+
+struct Kernel {
+  const char* name;
+  unsigned parameter_count;
+  const Parameter* parameters;
+  void (*call)(const std::uint64_t* words);  // one word a parameter, the value in its low bytes
+};
+
+// What the program was built for.
+struct Target {
+  const char* arch;
+  unsigned shared_limit;  // bytes of shared memory that a block may have
+};
+
+// Written by the build for each program.
+extern const Kernel kernels[];
+extern const unsigned kernel_count;
+extern const Target target;
+
+template <typename T>
+constexpr Parameter describe_parameter() {
+  if constexpr (std::is_pointer_v<T>) {
+    using Pointee = std::remove_pointer_t<T>;
+    if constexpr (std::is_void_v<Pointee> || std::is_function_v<Pointee>)
+      return {ArgumentKind::pointer, sizeof(T), 1};
+    else
+      return {ArgumentKind::pointer, sizeof(T), alignof(Pointee)};
+  } else if constexpr (std::is_enum_v<T>) {
+    return describe_parameter<std::underlying_type_t<T>>();
+  } else if constexpr (std::is_integral_v<T>) {
+    if constexpr (sizeof(T) <= 4)
+      return {std::is_signed_v<T> ? ArgumentKind::i32 : ArgumentKind::u32, sizeof(T), 1};
+    else
+      return {std::is_signed_v<T> ? ArgumentKind::i64 : ArgumentKind::u64, sizeof(T), 1};
+  } else if constexpr (std::is_same_v<T, float>) {
+    return {ArgumentKind::f32, sizeof(T), 1};
+  } else if constexpr (std::is_same_v<T, double>) {
+    return {ArgumentKind::f64, sizeof(T), 1};
+  } else {
+    return {ArgumentKind::unsupported, sizeof(T), 1};
+  }
+}
+
+template <typename T>
+T parameter_from_word(std::uint64_t word) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8,
+                "a kernel parameter must be a pointer, an integer, a float or a double");
+  T value;
+  std::memcpy(&value, &word, sizeof(T));
+  return value;
+}
+
+template <auto Function>
+struct KernelOf;
+
+template <typename... Ts, void (*Function)(Ts...)>
+struct KernelOf<Function> {
+  static constexpr Parameter parameters[sizeof...(Ts) + 1] = {describe_parameter<std::remove_cv_t<Ts>>()..., {}};
+
+  template <std::size_t... I>
+  static void call_with(const std::uint64_t* words, std::index_sequence<I...>) {
+    Function(parameter_from_word<std::remove_cv_t<Ts>>(words[I])...);
+  }
+  static void call(const std::uint64_t* words) { call_with(words, std::index_sequence_for<Ts...>{}); }
+
+  static constexpr Kernel named(const char* name) { return {name, sizeof...(Ts), parameters, call}; }
+};
+
+}  // namespace simt

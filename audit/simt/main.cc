@@ -1,0 +1,15 @@
+// The program that runs a bundle's launches on the CPU: program SCRIPT.
+#include <cstdio>
+
+#include "failure.h"
+#include "script.h"
+
+int main(int count, char** arguments) {
+  if (count != 2) {
+    std::fprintf(stderr, "usage: %s SCRIPT\n", arguments[0]);
+    return 3;
+  }
+  simt::catch_signals();
+  simt::run_script(arguments[1]);
+  return 0;
+}

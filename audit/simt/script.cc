@@ -1,0 +1,237 @@
+#include "script.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "buffers.h"
+#include "launch.h"
+
+namespace simt {
+namespace {
+
+const char* expected_argument(ArgumentKind kind) {
+  switch (kind) {
+    case ArgumentKind::pointer: return "a pointer, p:NAME+BYTES";
+    case ArgumentKind::i32: return "a signed integer of at most 32 bits, i32:VALUE";
+    case ArgumentKind::u32: return "an unsigned integer of at most 32 bits, u32:VALUE";
+    case ArgumentKind::i64: return "a signed 64-bit integer, i64:VALUE";
+    case ArgumentKind::u64: return "an unsigned 64-bit integer, u64:VALUE";
+    case ArgumentKind::f32: return "a float, f32:HEX8";
+    case ArgumentKind::f64: return "a double, f64:HEX16";
+    case ArgumentKind::unsupported: return "a type that launch data cannot carry (pointers, integers, float and double only)";
+  }
+  return "";
+}
+
+class Script {
+ public:
+  explicit Script(std::string name) : name_(std::move(name)) {}
+
+  void run_line(const std::string& line) {
+    ++number_;
+    std::istringstream text(line);
+    words_.assign(std::istream_iterator<std::string>(text), std::istream_iterator<std::string>());
+    at_ = 0;
+    if (number_ == 1) {
+      if (line != "kernel-audit-host 1") wrong("the first line must be `kernel-audit-host 1`, not `" + line + "`");
+      return;
+    }
+    if (words_.empty()) return;
+    const std::string command = word("a command");
+    if (command == "report") open_report(word("a file").c_str()), report_identity();
+    else if (command == "threads") threads();
+    else if (command == "seed") seed_ = number<std::uint64_t>("a seed");
+    else if (command == "buffer") buffer();
+    else if (command == "step") report_line("step %s", word("a name").c_str());
+    else if (command == "fill") fill();
+    else if (command == "load") load();
+    else if (command == "launch") launch();
+    else if (command == "save") save();
+    else wrong("unknown command `" + command + "`");
+    if (at_ != words_.size()) wrong("`" + words_[at_] + "` is more than " + command + " takes");
+  }
+
+  void end() {
+    if (number_ == 0) wrong("the script is empty");
+  }
+
+ private:
+  [[noreturn]] void wrong(const std::string& what) const {
+    fail(Failure::script, "%s:%d: %s", name_.c_str(), number_, what.c_str());
+  }
+
+  const std::string& word(const char* what) {
+    if (at_ == words_.size()) wrong(std::string(what) + " is missing at the end of the line");
+    return words_[at_++];
+  }
+
+  template <typename T>
+  T parse(const std::string& text, const char* what, int base = 10) const {
+    T value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (error != std::errc() || end != text.data() + text.size() || text.empty())
+      wrong(std::string(what) + " is expected, not `" + text + "`");
+    return value;
+  }
+
+  template <typename T>
+  T number(const char* what) {
+    return parse<T>(word(what), what);
+  }
+
+  template <typename T>
+  T hex(const std::string& text, const char* what) const {
+    if (text.size() != 2 * sizeof(T)) wrong(std::string(what) + " is expected, not `" + text + "`");
+    return parse<T>(text, what, 16);
+  }
+
+  void threads() {
+    const unsigned count = number<unsigned>("a count of threads");
+    if (count < 1 || count > 1024) wrong("1 to 1024 threads are allowed");
+    launcher_ = std::make_unique<Launcher>(count);
+  }
+
+  void buffer() {
+    const std::string name = word("a name"), file = word("a file");
+    const auto offset = number<std::uint64_t>("an offset in bytes");
+    const auto bytes = number<std::uint64_t>("a size in bytes");
+    if (!buffers_.emplace(name, map_buffer(file, offset, bytes)).second) wrong("buffer `" + name + "` is there already");
+  }
+
+  const Buffer& known(const std::string& name) const {
+    const auto found = buffers_.find(name);
+    if (found == buffers_.end()) wrong("no buffer is called `" + name + "`");
+    return found->second;
+  }
+
+  void fill() {
+    const Buffer& target_buffer = known(word("a buffer"));
+    fill_buffer(target_buffer, hex<std::uint64_t>(word("a word"), "a word of 16 hexadecimal digits"));
+  }
+  void load() {
+    const Buffer& target_buffer = known(word("a buffer"));
+    load_buffer(target_buffer, word("a file"));
+  }
+  void save() {
+    const Buffer& source = known(word("a buffer"));
+    save_buffer(source, word("a file"));
+  }
+
+  void launch() {
+    const auto index = number<unsigned>("a kernel's index");
+    if (index >= kernel_count) wrong("kernel " + std::to_string(index) + " of " + std::to_string(kernel_count) + " does not exist");
+    const Kernel& kernel = kernels[index];
+    Grid grid{};
+    grid.kernel = &kernel;
+    for (unsigned* extent : {&grid.blocks.x, &grid.blocks.y, &grid.blocks.z, &grid.threads.x, &grid.threads.y, &grid.threads.z})
+      *extent = number<unsigned>("a grid or block size");
+    grid.shared_bytes = number<unsigned>("a size of shared memory");
+    grid.seed = seed_;
+    const auto count = number<unsigned>("a count of arguments");
+    if (words_.size() - at_ != count)
+      wrong("the line says " + std::to_string(count) + " arguments and has " + std::to_string(words_.size() - at_));
+    if (count != kernel.parameter_count)
+      fail(Failure::launch, "kernel %s takes %u arguments; the launch has %u", kernel.name, kernel.parameter_count, count);
+    std::vector<std::uint64_t> values(count);
+    for (unsigned i = 0; i < count; ++i) values[i] = argument(kernel, i, words_[at_++]);
+    grid.arguments = values.data();
+
+    launcher_->run(grid);
+    std::fflush(stdout);
+    const unsigned long long blocks = static_cast<unsigned long long>(grid.blocks.x) * grid.blocks.y * grid.blocks.z;
+    report_line("launch %u %s %llu %u", index, kernel.name, blocks, grid.threads.x * grid.threads.y * grid.threads.z);
+  }
+
+  std::uint64_t argument(const Kernel& kernel, unsigned position, const std::string& text) const {
+    const Parameter& parameter = kernel.parameters[position];
+    const std::size_t colon = text.find(':');
+    const std::string kind = text.substr(0, colon);
+    const std::string value = colon == std::string::npos ? "" : text.substr(colon + 1);
+    const auto is = [&](ArgumentKind wanted, const char* written) { return parameter.kind == wanted && kind == written; };
+    if (is(ArgumentKind::pointer, "p")) return pointer(kernel, position, value);
+    if (is(ArgumentKind::i32, "i32")) return in_range<std::int32_t>(kernel, position, parse<std::int32_t>(value, "an i32"));
+    if (is(ArgumentKind::u32, "u32")) return in_range<std::uint32_t>(kernel, position, parse<std::uint32_t>(value, "a u32"));
+    if (is(ArgumentKind::i64, "i64")) return static_cast<std::uint64_t>(parse<std::int64_t>(value, "an i64"));
+    if (is(ArgumentKind::u64, "u64")) return parse<std::uint64_t>(value, "a u64");
+    if (is(ArgumentKind::f32, "f32")) return hex<std::uint32_t>(value, "a float of 8 hexadecimal digits");
+    if (is(ArgumentKind::f64, "f64")) return hex<std::uint64_t>(value, "a double of 16 hexadecimal digits");
+    fail(Failure::launch, "kernel %s, argument %u: expected %s; got %s", kernel.name, position + 1,
+         expected_argument(parameter.kind), text.c_str());
+  }
+
+  // bool, char and short parameters take i32 and u32, if the value fits.
+  template <typename T>
+  std::uint64_t in_range(const Kernel& kernel, unsigned position, T value) const {
+    const unsigned bits = kernel.parameters[position].bytes * 8;
+    const bool fits = bits >= 32 || (std::numeric_limits<T>::is_signed
+                                         ? value >= -(T{1} << (bits - 1)) && value < (T{1} << (bits - 1))
+                                         : value < (T{1} << bits));
+    if (!fits)
+      fail(Failure::launch, "kernel %s, argument %u: %s does not fit into %u bits", kernel.name, position + 1,
+           std::to_string(value).c_str(), bits);
+    return static_cast<std::uint64_t>(value);
+  }
+
+  std::uint64_t pointer(const Kernel& kernel, unsigned position, const std::string& text) const {
+    const std::size_t plus = text.rfind('+');
+    if (plus == std::string::npos) wrong("p:NAME+BYTES is expected, not `p:" + text + "`");
+    const Buffer& buffer = known(text.substr(0, plus));
+    const auto offset = parse<std::uint64_t>(text.substr(plus + 1), "an offset in bytes");
+    if (offset > buffer.bytes)
+      fail(Failure::launch, "kernel %s, argument %u: %s lies past the %llu bytes of its buffer", kernel.name, position + 1,
+           text.c_str(), static_cast<unsigned long long>(buffer.bytes));
+    const auto address = reinterpret_cast<std::uint64_t>(buffer.data()) + offset;
+    const unsigned alignment = kernel.parameters[position].alignment;
+    if (address % alignment != 0)
+      fail(Failure::launch, "kernel %s, argument %u: %s is not aligned to %u bytes, as what it points to must be",
+           kernel.name, position + 1, text.c_str(), alignment);
+    return address;
+  }
+
+  static void report_identity() {
+    std::ifstream program("/proc/self/exe", std::ios::binary);
+    std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a-64
+    std::vector<char> bytes(1 << 16);
+    while (program.read(bytes.data(), static_cast<std::streamsize>(bytes.size())) || program.gcount() > 0)
+      for (std::streamsize i = 0; i < program.gcount(); ++i)
+        hash = (hash ^ static_cast<unsigned char>(bytes[static_cast<std::size_t>(i)])) * 1099511628211ULL;
+    report_line("identity %016llx", static_cast<unsigned long long>(hash));
+  }
+
+  std::string name_;
+  int number_ = 0;
+  std::vector<std::string> words_;
+  std::size_t at_ = 0;
+  std::uint64_t seed_ = 0;
+  std::unique_ptr<Launcher> launcher_ = std::make_unique<Launcher>(1);
+  std::map<std::string, Buffer> buffers_;
+};
+
+}  // namespace
+
+void run_script(const char* path) {
+  std::ifstream file(path);
+  if (!file) fail(Failure::script, "cannot open %s: %s", path, std::strerror(errno));
+  const std::string whole(path);
+  const std::size_t slash = whole.rfind('/');
+  if (slash != std::string::npos && chdir(whole.substr(0, slash + 1).c_str()) != 0)
+    fail(Failure::script, "cannot enter the folder of %s: %s", path, std::strerror(errno));
+  Script script(slash == std::string::npos ? whole : whole.substr(slash + 1));
+  for (std::string line; std::getline(file, line);) script.run_line(line);
+  script.end();
+  report_line("done");
+}
+
+}  // namespace simt

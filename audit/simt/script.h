@@ -1,0 +1,22 @@
+// The script that a program executes: text, one command a line, all numbers checked.
+//
+//   kernel-audit-host 1
+//   report NAME
+//   threads N
+//   seed S
+//   buffer NAME FILE OFFSET BYTES
+//   step NAME
+//   fill NAME HEX16
+//   load NAME FILE
+//   launch INDEX GX GY GZ BX BY BZ SHARED NARGS ARG...    ARG: p:NAME+BYTES i32: u32: i64: u64: f32:HEX8 f64:HEX16
+//   save NAME FILE
+//
+// Report: identity HEX16, step NAME, launch INDEX ENTRY BLOCKS THREADS (the entry may hold spaces), done, or error.
+#pragma once
+
+namespace simt {
+
+// Runs the script from its own folder. Ends the process with status 3 at the first thing that is wrong.
+void run_script(const char* path);
+
+}  // namespace simt

@@ -1,0 +1,114 @@
+// What is said when no thread of a block can go on, or when one leaves while others wait for it.
+#include <cstdarg>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "block.h"
+
+namespace simt {
+namespace {
+
+struct Waiting {
+  std::string where;
+  std::vector<unsigned> threads;
+};
+
+std::string ranges(const std::vector<unsigned>& threads) {
+  std::string text;
+  for (std::size_t i = 0; i < threads.size();) {
+    std::size_t last = i;
+    while (last + 1 < threads.size() && threads[last + 1] == threads[last] + 1) ++last;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(threads[i]);
+    if (last > i) text += "-" + std::to_string(threads[last]);
+    i = last + 1;
+  }
+  return (threads.size() == 1 ? "thread " : "threads ") + text;
+}
+
+std::string at(const char* what, const Site& site) {
+  return std::string(what) + " (" + site.file + ":" + std::to_string(site.line) + ")";
+}
+
+void add(std::vector<Waiting>& groups, const std::string& where, unsigned thread) {
+  for (Waiting& group : groups)
+    if (group.where == where) {
+      group.threads.push_back(thread);
+      return;
+    }
+  groups.push_back({where, {thread}});
+}
+
+std::string mask_text(std::uint32_t mask) {
+  char text[32];
+  std::snprintf(text, sizeof(text), " with mask 0x%08x", mask);
+  return text;
+}
+
+}  // namespace
+
+void Block::fail_stuck() const {
+  std::vector<Waiting> groups;
+  bool in_barrier = false;
+  for (unsigned thread = 0; thread < threads_; ++thread) {
+    const Warp& warp = warps_[thread / kLanes];
+    const unsigned lane = thread % kLanes;
+    const LaneSlot& slot = warp.slots[lane];
+    if (warp.at_barrier >> lane & 1) {
+      in_barrier = true;
+      add(groups, at(slot.collective->name, slot.site), thread);
+    } else if (warp.in_collective >> lane & 1) {
+      add(groups, at(slot.collective->name, slot.site) + mask_text(slot.mask), thread);
+    }
+  }
+  for (unsigned thread = 0; thread < threads_; ++thread)
+    if (warps_[thread / kLanes].exited >> thread % kLanes & 1) add(groups, "exited", thread);
+
+  std::string text;
+  for (const Waiting& group : groups) {
+    if (!text.empty()) text += "; ";
+    const bool one = group.threads.size() == 1;
+    text += ranges(group.threads);
+    text += group.where == "exited" ? (one ? " has exited" : " have exited") : (one ? " waits at " : " wait at ") + group.where;
+  }
+  fail_in_block(in_barrier ? Failure::barrier : Failure::collective, "threads wait for one another at different places: %s",
+                text.c_str());
+}
+
+void Block::fail_on_exit_from_collective(const Warp& warp, unsigned lane) const {
+  for (unsigned other = 0; other < kLanes; ++other) {
+    const LaneSlot& slot = warp.slots[other];
+    if ((warp.in_collective >> other & 1) == 0 || (slot.mask >> lane & 1) == 0) continue;
+    fail_in_block(Failure::collective, "thread %u (lane %u) has exited, but lane %u waits for it at %s%s", current_, lane,
+                  other, at(slot.collective->name, slot.site).c_str(), mask_text(slot.mask).c_str());
+  }
+}
+
+void Block::describe(char* text, std::size_t bytes, bool with_thread) const {
+  int length = std::snprintf(text, bytes, "kernel %s, block (%u, %u, %u)", grid_->kernel->name, index_.x, index_.y, index_.z);
+  if (with_thread && running_) {
+    const uint3 thread = thread_indices_[current_];
+    length += std::snprintf(text + length, bytes - static_cast<std::size_t>(length), ", thread (%u, %u, %u)", thread.x,
+                            thread.y, thread.z);
+  }
+  std::snprintf(text + length, bytes - static_cast<std::size_t>(length), ": ");
+}
+
+void describe_current_thread(char* text, std::size_t bytes) {
+  text[0] = '\0';
+  if (current_block() != nullptr) current_block()->describe(text, bytes, true);
+}
+
+void fail_in_block(Failure kind, const char* format, ...) {
+  char message[6144];
+  char where[512] = "";
+  if (current_block() != nullptr) current_block()->describe(where, sizeof(where), false);
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(message, sizeof(message), format, arguments);
+  va_end(arguments);
+  fail(kind, "%s%s", where, message);
+}
+
+}  // namespace simt

@@ -1,0 +1,110 @@
+"""How results of the grouped operator are judged: its references, its domain, bounds 1 to 5 of kernels/CONTRACT.md.
+
+What each bound is stands in `references/`; here they meet the operator's buffers.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from audit.bounds import Bound, Expected, Got, Measured
+from audit.spec import Array, Case, Inputs, Reference
+
+from ...references import bounds
+from ...references.contract import grouped_contract
+from ...references.domain import check_domain
+from ...references.fp64 import GroupedFP64, grouped_fp64
+from ...references.merge import merge
+from ...references.splits import splits, total_of
+
+_ARRAYS = ("q", "k", "v", "table", "lengths")
+_SCALES = ("scale", "k_scale", "v_scale")
+_LINE = ("row", "head")
+_SPLIT = ("split", "row", "head")
+_WHOLE = 300  # tokens; beyond, the contract reference computes chosen splits only
+
+
+def admit(_case: Case, inputs: Inputs) -> None:
+    """Refuse inputs outside the contract's domain."""
+    check_domain(*(inputs[name] for name in _ARRAYS), **{name: inputs[name] for name in _SCALES})
+
+
+def precast(_case: Case, inputs: Inputs, got: Mapping[str, Array]) -> Array:
+    """The FP32 output before its rounding to f16: the contract's merge of the audited workspace."""
+    lengths = np.asarray(inputs["lengths"])
+    return merge(got["partial"], got["lse"], lengths, total_of(lengths))
+
+
+def _fp64(_case: Case, inputs: Inputs) -> Mapping[str, Array]:
+    arrays = (inputs[name] for name in _ARRAYS)
+    return vars(grouped_fp64(*arrays, **{name: inputs[name] for name in _SCALES}))
+
+
+def _contract(case: Case, inputs: Inputs) -> Mapping[str, Array]:
+    """The contract bit for bit: all of it for short contexts, the first, the last and two drawn splits for long."""
+    active = _active(inputs)
+    whole = case.context <= _WHOLE or active == 0
+    chosen = None if whole else {0, active - 1, *case.rng().integers(0, active, 2).tolist()}
+    arrays = (inputs[name] for name in _ARRAYS)
+    return vars(grouped_contract(*arrays, **{name: inputs[name] for name in _SCALES}, chosen=chosen))
+
+
+def _active(inputs: Inputs) -> int:
+    return len(splits(total_of(np.asarray(inputs["lengths"]))))
+
+
+def _workspace(_case: Case, inputs: Inputs, got: Got, expected: Expected) -> Measured:
+    """Bound 1 for partial and lse: elements that differ from the contract reference, [split, row, head]."""
+    rows = len(inputs["lengths"])
+    written = expected["written"][:, :rows, None]
+    differing = [_differ(got[name], expected[name])[:, :rows].sum(axis=-1) for name in ("partial", "lse")]
+    value = np.where(written, sum(differing), 0).astype(np.float64)
+    return Measured(value, np.zeros_like(value), _SPLIT)
+
+
+def _out(case: Case, inputs: Inputs, got: Got, expected: Expected) -> Measured | None:
+    """Bound 1 for the output; on long contexts the contract reference has none, and bound 2 stands in."""
+    if case.context > _WHOLE and _active(inputs) > 0:
+        return None
+    value = _differ(got["out"], expected["out"]).astype(np.float64)
+    return Measured(value, np.zeros_like(value), ("row", "head", "dim"))
+
+
+def _differ(got: Array, expected: Array) -> Array:
+    word = f"u{got.itemsize}"
+    return np.asarray(got.view(word) != expected.view(word))
+
+
+def _merge(_case: Case, _inputs: Inputs, got: Got, _expected: Expected) -> Measured:
+    """Bound 2: `out` is, byte for byte, the pre-cast output rounded to f16; counted in differing elements."""
+    value = _differ(got["out"], got["precast"].astype(np.float16)).astype(np.float64)
+    return Measured(value, np.zeros_like(value), ("row", "head", "dim"))
+
+
+def _precast(_case: Case, _inputs: Inputs, got: Got, expected: Expected) -> Measured:
+    return Measured(*bounds.precast_error(got["precast"], GroupedFP64(**expected)), _LINE)
+
+
+def _partial(_case: Case, inputs: Inputs, got: Got, expected: Expected) -> Measured:
+    reference = GroupedFP64(**expected)
+    return Measured(*bounds.partial_error(got["partial"], got["lse"], reference, _active(inputs)), _SPLIT)
+
+
+def _lse(_case: Case, inputs: Inputs, got: Got, expected: Expected) -> Measured:
+    return Measured(*bounds.lse_error(got["lse"], GroupedFP64(**expected), _active(inputs)), _SPLIT)
+
+
+def _final(_case: Case, _inputs: Inputs, got: Got, expected: Expected) -> Measured:
+    return Measured(*bounds.final_error(got["out"], GroupedFP64(**expected)), _LINE)
+
+
+REFERENCES = (Reference("fp64", _fp64), Reference("contract", _contract))
+BOUNDS = (
+    Bound("contract_workspace", _workspace, reference="contract"),
+    Bound("contract_out", _out, reference="contract"),
+    Bound("merge", _merge, reference=""),
+    Bound("precast", _precast),
+    Bound("partial", _partial),
+    Bound("lse", _lse),
+    Bound("final", _final),
+)

@@ -1,0 +1,157 @@
+"""The command line as a user meets it: exit codes, one clear message, machine-readable output."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ..conftest import ROOT, Ran
+
+Audit = Callable[..., Ran]
+
+
+def test_help_imports_neither_torch_nor_numpy() -> None:
+    code = (
+        "import sys; sys.argv = ['audit', '--help']\n"
+        "from audit.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as leave: assert leave.code == 0\n"
+        "heavy = {'torch', 'numpy', 'mpmath', 'jinja2', 'rich'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for command in ("run", "list", "report", "capture", "doctor"):
+        assert f"  {command} " in done.stdout
+
+
+def test_findings_exit_1_and_json_is_one_object(softmax_project: Path, audit: Audit) -> None:
+    ran = audit(softmax_project, "run", "--shape", "softmax", "--axis", "n=33", "--json")
+    assert ran.code == 1
+    assert set(ran.json) == {
+        "verdict", "planned", "ran", "passed", "failed", "inconclusive", "evidence", "seconds"
+    }  # fmt: skip
+    assert (ran.json["verdict"], ran.json["planned"], ran.json["ran"]) == ("fail", 3, 3)
+    assert (ran.json["passed"], ran.json["failed"]) == (2, 1)
+    assert ran.failed() == {"bytes"}
+    assert "[3/3]" in ran.err
+
+
+def test_text_output_names_the_failure_and_the_report(softmax_project: Path, audit: Audit) -> None:
+    ran = audit(softmax_project, "run", "--shape", "softmax", "--axis", "n=33", "--variant", "wrong", NO_COLOR="1")
+    assert ran.code == 1
+    assert "bytes: wrong, softmax/seed1/rows=7,n=33, step live" in ran.out
+    assert "the first y[rows=" in ran.out
+    assert "\x1b" not in ran.out + ran.err
+    (report,) = [line.split()[-1] for line in ran.out.splitlines() if line.startswith("report ")]
+    assert Path(report).is_file()
+
+
+def test_pass_exits_0(softmax_project: Path, audit: Audit) -> None:
+    ran = audit(softmax_project, "run", "--shape", "softmax", "--variant", "fast", "--seed", "3", "--axis", "n=1")
+    assert ran.code == 0, ran.out
+    assert "pass: 2 passed, 0 failed, 0 inconclusive, of 2 planned, 2 ran" in ran.out
+
+
+def test_inconclusive_exits_3(softmax_project: Path, audit: Audit) -> None:
+    source = softmax_project / "kernels/softmax.py"
+    source.write_text(source.read_text().replace('bounds=[RelL2("y", 1e-6)],', ""))
+    ran = audit(softmax_project, "run", "--shape", "softmax", "--axis", "n=33", "--variant", "fast")
+    assert ran.code == 3
+    assert "inconclusive: 1 passed, 0 failed, 1 inconclusive" in ran.out
+
+
+def refused(ran: Ran, words: str) -> None:
+    """Exit 2, one message on stderr that says it, nothing on stdout, no traceback."""
+    assert ran.code == 2, ran.out + ran.err
+    assert words in ran.err
+    assert ran.out == ""
+    assert "Traceback" not in ran.err
+    assert len([line for line in ran.err.splitlines() if line.startswith("audit: ")]) == 1
+
+
+def test_unknown_shape(audit: Audit) -> None:
+    refused(audit(ROOT, "run", "--shape", "q99"), "--shape: expected one of")
+
+
+def test_context_beyond_capacity(audit: Audit) -> None:
+    refused(audit(ROOT, "run", "--shape", "q6", "--context", "262153"), "at most 262,152, but got 262153")
+
+
+def test_altered_capture(own_project: Path, audit: Audit) -> None:
+    file = next((own_project / "fixtures/captures/smollm2-135m").glob("*.safetensors"))
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    refused(
+        audit(own_project, "run", "--shape", "q6", "--capture", "all", "--out", str(own_project / "r")),
+        file.name,
+    )
+
+
+def test_project_without_kernels(softmax_project: Path, audit: Audit) -> None:
+    shutil.rmtree(softmax_project / "kernels")
+    refused(audit(softmax_project, "run", "--shape", "softmax"), "which does not exist")
+
+
+def test_no_project(tmp_path: Path, audit: Audit) -> None:
+    refused(audit(tmp_path, "list"), "no project here")
+
+
+def test_malformed_table(softmax_project: Path, audit: Audit) -> None:
+    (softmax_project / "pyproject.toml").write_text("[tool.kernel-audit]\nkernals = 'kernels'\n")
+    refused(audit(softmax_project, "run", "--shape", "softmax"), "unknown field `kernals`; known keys:")
+
+
+@pytest.mark.parametrize("out", ["/proc/nowhere", "pyproject.toml/below"])
+def test_output_that_cannot_be_written(softmax_project: Path, audit: Audit, out: str) -> None:
+    refused(audit(softmax_project, "run", "--shape", "softmax", "--out", out), "evidence cannot be written there")
+
+
+def test_no_compiler_says_what_to_install(softmax_project: Path, audit: Audit, tmp_path: Path) -> None:
+    ran = audit(
+        softmax_project,
+        "run",
+        "--shape",
+        "softmax",
+        PATH=str(tmp_path),
+        KERNEL_AUDIT_CACHE=str(tmp_path / "cache"),
+    )
+    refused(ran, "apt-get install g++")
+
+
+def test_inputs_outside_the_domain(own_project: Path, audit: Audit) -> None:
+    source = own_project / "kernels/paged/inputs.py"
+    text = source.read_text()
+    source.write_text(text.replace("logical[: case.context] = tokens", "logical[: case.context - 1] = tokens[:-1]"))
+    ran = audit(own_project, "run", "--shape", "q6", "--context", "33")
+    refused(ran, "context=33,page=16: k, token 32, dim 0: expected a number")
+
+
+def test_list_shows_what_is_declared(audit: Audit) -> None:
+    ran = audit(ROOT, "list")
+    assert ran.code == 0
+    for words in ("operator grouped", "shared_kv", "parent control", "q2, q3", "smollm2-135m/layer18/rank1"):
+        assert words in ran.out
+    assert {"project", "operators", "captures"} == set(audit(ROOT, "list", "--json").json)
+
+
+def test_report_renders_the_newest(softmax_project: Path, audit: Audit, tmp_path: Path) -> None:
+    evidence = audit(softmax_project, "run", "--shape", "softmax", "--axis", "n=1", "--json").json["evidence"]
+    assert audit(softmax_project, "report").out.strip() == f"{evidence}/report.html"
+    page = tmp_path / "page.html"
+    assert audit(softmax_project, "report", evidence, "-o", str(page)).code == 0
+    assert page.read_text() == Path(evidence, "report.html").read_text()
+
+
+def test_doctor_tries_what_it_reports(audit: Audit, tmp_path: Path) -> None:
+    ran = audit(ROOT, "doctor")
+    assert ran.code == 0
+    assert "ok       host backend: built a kernel" in ran.out
+    lacking = audit(ROOT, "doctor", PATH=str(tmp_path))
+    assert lacking.code == 2
+    assert "MISSING  host backend" in lacking.out

@@ -1,0 +1,79 @@
+"""Shared by all tests: the repository's root, throw-away projects, and running the command as a user does."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def softmax_project(tmp_path: Path) -> Path:
+    """A copy of the softmax project, free to be damaged."""
+    return Path(shutil.copytree(ROOT / "tests/projects/softmax", tmp_path / "softmax"))
+
+
+@pytest.fixture
+def own_project(tmp_path: Path) -> Path:
+    """A copy of this repository's audited project: kernels, references, captures, settings."""
+    copy = tmp_path / "project"
+    copy.mkdir()
+    shutil.copy(ROOT / "pyproject.toml", copy)
+    for folder in ("kernels", "references", "fixtures/captures"):
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+class Ran:
+    """A finished command: exit code, stdout, stderr."""
+
+    def __init__(self, done: subprocess.CompletedProcess[str]) -> None:
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+
+    @property
+    def json(self) -> dict[str, Any]:
+        """stdout as the one JSON object that it must be."""
+        found = json.loads(self.out)
+        assert isinstance(found, dict)
+        return found
+
+    def results(self) -> list[dict[str, Any]]:
+        """Every check's result in the evidence, with its case and variant."""
+        evidence = json.loads((Path(self.json["evidence"]) / "evidence.json").read_text())
+        return [
+            {**result, "case": audit["case"], "variant": audit["variant"]}
+            for audit in evidence["audits"]
+            for result in audit["results"]
+        ]
+
+    def failed(self) -> set[str]:
+        """The checks that failed, bounds left off: `error`, not `error:lse`."""
+        return {result["check"].partition(":")[0] for result in self.results() if result["verdict"] == "fail"}
+
+
+@pytest.fixture
+def audit() -> Callable[..., Ran]:
+    """Run `audit` in a folder: `audit(project, "run", "--shape", "q6")`."""
+
+    def call(folder: Path, *words: str, **environment: str) -> Ran:
+        done = subprocess.run(
+            [sys.executable, "-m", "audit", *words],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=280,
+            env={**os.environ, "COLUMNS": "200", **environment},
+            check=False,
+        )
+        return Ran(done)
+
+    return call

@@ -1,0 +1,148 @@
+"""Grouped results with one fault planted: the contract reference, wrong in one named way."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from paged_case import NAN_CODE, PagedCase
+from project_references import contract, merge, splits, tensor_core
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    partial: Array
+    lse: Array
+    precast: Array
+    out: Array
+
+
+def _result(case: PagedCase, partial: Array, lse: Array) -> Result:
+    precast = merge.merge(partial, lse, case.lengths, splits.total_of(case.lengths))
+    return Result(partial, lse, precast, precast.astype(np.float16))
+
+
+def sound(case: PagedCase) -> Result:
+    got = contract.grouped_contract(*case.arrays, **case.scales)
+    return _result(case, got.partial, got.lse)
+
+
+def _patched(name: str, replacement: Callable[..., Array]) -> Callable[[PagedCase], Result]:
+    def run(case: PagedCase) -> Result:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(contract, name, replacement)
+            return sound(case)
+
+    return run
+
+
+def _without_residual(p: Array, values: Array, model: object) -> Array:
+    return tensor_core.product(p.astype(np.float16), values, np.zeros((1, 1), np.float32), model)
+
+
+def _with_bf16_p(p: Array, values: Array, model: object) -> Array:
+    half_step = np.uint32(0x7FFF) + (p.view(np.uint32) >> 16 & 1)
+    bf16 = (p.view(np.uint32) + half_step & np.uint32(0xFFFF0000)).view(np.float32)
+    return _EXACT_VALUES(bf16, values, model)
+
+
+def _with_f16_accumulator(p: Array, values: Array, model: object) -> Array:
+    return _EXACT_VALUES(p, values, model).astype(np.float16).astype(np.float32)
+
+
+def _without_compensation(queries: Array, keys: Array, model: object) -> Array:
+    total = np.zeros((len(queries), len(keys)), np.float32)
+    for k in range(0, queries.shape[1], 16):
+        total += tensor_core.product(queries[:, k : k + 16], keys[:, k : k + 16].T, total[:1, :1] * 0, model)
+    return total
+
+
+def _careless_exp(x: Array) -> Array:
+    return np.exp2(np.maximum(x, np.float32(-80)) * np.float32(1.4426950408889634))
+
+
+_EXACT_VALUES = contract._weighted_values
+
+
+def _token_lost(case: PagedCase) -> Result:
+    """The last token of every row is not seen; the lengths that are judged stay."""
+    return sound(case.changed(lengths=case.lengths - 1))
+
+
+def _token_replaced(case: PagedCase) -> Result:
+    """Token 0's V is read where token 1's should be."""
+    v = case.v.copy()
+    v[case.place(1)] = case.v[case.place(0)]
+    return sound(case.changed(v=v))
+
+
+def _mask_of_the_last_row(case: PagedCase) -> Result:
+    return sound(case.changed(lengths=np.full_like(case.lengths, case.lengths.max())))
+
+
+def _rows_exchanged(case: PagedCase) -> Result:
+    good = sound(case)
+    partial, lse = good.partial.copy(), good.lse.copy()
+    partial[:, :2], lse[:, :2] = good.partial[:, 1::-1], good.lse[:, 1::-1]
+    return _result(case, partial, lse)
+
+
+def _heads_shifted(case: PagedCase) -> Result:
+    good = sound(case)
+    return _result(case, np.roll(good.partial, 1, axis=2), np.roll(good.lse, 1, axis=2))
+
+
+def _split_counted_twice(case: PagedCase) -> Result:
+    good = sound(case)
+    partial, lse = good.partial.copy(), good.lse.copy()
+    partial[1], lse[1] = partial[0], lse[0]
+    return _result(case, partial, lse)
+
+
+def _lse_in_base_2(case: PagedCase) -> Result:
+    good = sound(case)
+    lse = good.lse.copy()
+    lse[..., 0] *= np.float32(1.4426950408889634)
+    return Result(good.partial, lse, good.precast, good.out)
+
+
+def _subnormal_codes_flushed(case: PagedCase) -> Result:
+    def flush(codes: Array) -> Array:
+        return np.where((codes & 0x7F < 8) & (codes & 0x7F != NAN_CODE), codes & 0x80, codes).astype(np.uint8)
+
+    return sound(case.changed(k=flush(case.k), v=flush(case.v)))
+
+
+def _scaled(field: str, factor: float) -> Callable[[PagedCase], Result]:
+    return lambda case: sound(case.changed(**{field: np.float32(getattr(case, field) * factor)}))
+
+
+def _out(replacement: Callable[[Array], Array]) -> Callable[[PagedCase], Result]:
+    def run(case: PagedCase) -> Result:
+        good = sound(case)
+        return Result(good.partial, good.lse, replacement(good.precast), replacement(good.precast).astype(np.float16))
+
+    return run
+
+
+FAULTS: dict[str, Callable[[PagedCase], Result]] = {
+    "zeros": _out(np.zeros_like),
+    "token lost": _token_lost,
+    "token replaced": _token_replaced,
+    "mask of the last row": _mask_of_the_last_row,
+    "rows exchanged": _rows_exchanged,
+    "heads shifted": _heads_shifted,
+    "split counted twice": _split_counted_twice,
+    "lse in base 2": _lse_in_base_2,
+    "subnormal codes flushed": _subnormal_codes_flushed,
+    "scale off by 0.1%": _scaled("scale", 1.001),
+    "k_scale dropped": _scaled("k_scale", 1 / 0.7),
+    "v_scale twice": _scaled("v_scale", 1.25),
+    "residual missing": _patched("_weighted_values", _without_residual),
+    "P in bf16": _patched("_weighted_values", _with_bf16_p),
+    "f16 accumulator": _patched("_weighted_values", _with_f16_accumulator),
+    "compensation removed": _patched("_kahan_products", _without_compensation),
+    "one-term ln2 in exp": _patched("exp32_floored", _careless_exp),
+}

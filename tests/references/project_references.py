@@ -1,0 +1,27 @@
+"""The modules of references/, loaded as the toolkit loads a project: by path, under a private name."""
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+_ANCHOR = "_references_under_test"
+if _ANCHOR not in sys.modules:
+    sys.modules[_ANCHOR] = ModuleType(_ANCHOR)
+    sys.modules[_ANCHOR].__path__ = [str(Path(__file__).resolve().parents[2])]
+
+
+def _load(name: str) -> ModuleType:
+    return importlib.import_module(f"{_ANCHOR}.references.{name}")
+
+
+binary32 = _load("binary32")
+bounds = _load("bounds")
+contract = _load("contract")
+domain = _load("domain")
+exact = _load("exact")
+fp64 = _load("fp64")
+merge = _load("merge")
+paging = _load("paging")
+splits = _load("splits")
+tensor_core = _load("tensor_core")

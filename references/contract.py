@@ -63,7 +63,7 @@ def grouped_contract(
     lse = np.full((CAPACITY_SPLITS, CAPACITY_ROWS, heads, 2), np.nan, np.float32)
     written = np.zeros((CAPACITY_SPLITS, CAPACITY_ROWS), np.bool_)
     seen = np.repeat(np.maximum(lengths, 0), heads)[:, None]
-    # q of a row of length 0 may be NaN; it meets only columns that are invisible to it.
+    # q of a row of length 0 may be NaN: it would meet only invisible columns, but cost the product its pace.
     queries = np.where(seen > 0, q.reshape(rows * heads, dims), np.float16(0))
     score_scale = np.float32(scale) * np.float32(k_scale)
 

@@ -60,7 +60,9 @@ def find_compiler() -> Compiler:
     command = shlex.split(chosen) if chosen else [next(filter(shutil.which, _CANDIDATES), "")]
     path = shutil.which(command[0]) if command[0] else None
     if path is None:
-        raise ToolMissing(f"CXX={chosen}: no such program; {_INSTALL}" if chosen else f"no C++ compiler found; {_INSTALL}")
+        raise ToolMissing(
+            f"CXX={chosen}: no such program; {_INSTALL}" if chosen else f"no C++ compiler found; {_INSTALL}"
+        )
     require_cpu()
     asked = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
     if asked.returncode != 0:

@@ -48,7 +48,7 @@ def build_host(
     entries: Sequence[str],
     *,
     arch: str = "sm_90",
-    defines: Mapping[str, str] = {},  # noqa: B006  (never changed)
+    defines: Mapping[str, str] = {},
     cache: Path | None = None,
 ) -> HostBuild:
     """Build `source` (a path, absolute or relative to `root`) with the kernels `entries`, or take it from the cache.
@@ -63,7 +63,11 @@ def build_host(
     rewritten = {name: rewrite(decoded(name, content), name) for name, content in files.items()}
     compiler = find_compiler()
     cache = (cache or default_cache()).resolve()
-    flags = (*compiler.flags, f"-DSIMT_ARCH={TARGETS[arch].model}", *(f"-D{key}={value}" for key, value in defines.items()))
+    flags = (
+        *compiler.flags,
+        f"-DSIMT_ARCH={TARGETS[arch].model}",
+        *(f"-D{key}={value}" for key, value in defines.items()),
+    )
     parts = {
         "backend": "host",
         "arch": arch,

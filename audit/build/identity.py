@@ -54,7 +54,9 @@ def checked_entries(entries: Sequence[str]) -> tuple[str, ...]:
     """Raises ValueError for no entry at all, or for one that is not a single line."""
     for entry in entries:
         if not entry.strip() or not entry.isprintable():
-            raise ValueError(f"entry {entry!r}: a C++ expression on one line is expected, such as softmax or split<6, 256>")
+            raise ValueError(
+                f"entry {entry!r}: a C++ expression on one line is expected, such as softmax or split<6, 256>"
+            )
     if not entries:
         raise ValueError("a build needs at least one entry")
     return tuple(entries)

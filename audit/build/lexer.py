@@ -37,7 +37,7 @@ def tokens(source: str, start: int = 0, end: int | None = None) -> Iterator[Toke
     position, line_is_empty = start, start == 0 or source[start - 1] == "\n"
     while position < stop:
         found = _TOKEN.match(source, position, stop)
-        assert found is not None  # noqa: S101  (`mark` matches any character)
+        assert found is not None  # `mark` matches any character
         kind = found.lastgroup or "mark"
         if kind == "mark" and found.group() == "#" and line_is_empty:
             last = _directive_end(source, position, stop)

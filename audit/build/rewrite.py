@@ -43,7 +43,9 @@ def _macro_body(source: str, token: Token, name: str) -> tuple[int, int]:
     if body and body[0].text == "(" and body[0].start == words[1].end:
         body = body[next(i for i, word in enumerate(body) if word.text == ")") + 1 :]
     if body and all(word.text in _STORAGE for word in body):
-        _refuse(source, token.start, name, "a macro that hides __shared__; write __shared__ where the variable is declared")
+        _refuse(
+            source, token.start, name, "a macro that hides __shared__; write __shared__ where the variable is declared"
+        )
     return (body[0].start, token.end) if body else (token.end, token.end)
 
 
@@ -56,7 +58,9 @@ def _edits(source: str, name: str, words: list[Token], count: int, inside: bool)
         word = words[index]
         if word.text == "__shared__" and word.kind == "name":
             if not any(scopes):
-                _refuse(source, word.start, name, "a __shared__ variable outside of a function; declare it in the kernel")
+                _refuse(
+                    source, word.start, name, "a __shared__ variable outside of a function; declare it in the kernel"
+                )
             end = _end_of_declaration(words, index)
             edits.append(_edit(source, name, words[begin:end], count + len(edits)))
             begin = index = min(end + 1, len(words))
@@ -161,7 +165,9 @@ def _declarators(source: str, words: list[Token], name: str) -> list[Token]:
             names.append((grouped or part)[-1])
             part, grouped = [], []
         elif text == "=" and angles == 0:
-            _refuse(source, words[index].start, name, "a __shared__ variable with an initializer, which CUDA does not allow")
+            _refuse(
+                source, words[index].start, name, "a __shared__ variable with an initializer, which CUDA does not allow"
+            )
         elif text == "<" and part:
             angles += 1
         elif text == ">" and angles > 0:

@@ -77,7 +77,7 @@ def load_model(recipe: Recipe) -> LoadedModel:
     network = transformers.AutoModelForCausalLM.from_pretrained(
         **where, quantization_config=transformers.GgufConfig(dequantize=True), dtype=torch.float32
     ).eval()
-    _require_geometry(recipe, network)
+    require_geometry(recipe, network)
     return LoadedModel(
         network=network,
         tokenise=lambda text: [int(token) for token in tokeniser(text)["input_ids"]],
@@ -125,7 +125,8 @@ def _set_environment(recipe: Recipe) -> None:
     os.environ.update(wanted)
 
 
-def _require_geometry(recipe: Recipe, network: Any) -> None:
+def require_geometry(recipe: Recipe, network: Any) -> None:
+    """Raise CaptureError unless a loaded network has the sizes that the recipe states."""
     config = network.config
     stated = recipe.geometry
     for field, expected, came in (
@@ -133,7 +134,11 @@ def _require_geometry(recipe: Recipe, network: Any) -> None:
         ("query_heads", stated.query_heads, config.num_attention_heads),
         ("kv_heads", stated.kv_heads, config.num_key_value_heads),
         ("head_dim", stated.head_dim, config.head_dim),
-        ("tokens", True, recipe.tokens <= config.max_position_embeddings),
     ):
         if expected != came:
-            raise CaptureError(f"recipe: {field}: expected {expected}, but the model {recipe.model.name} gives {came}")
+            raise CaptureError(f"recipe: {field}: expected {expected}, but {recipe.model.name} has {came}")
+    if recipe.tokens > config.max_position_embeddings:
+        raise CaptureError(
+            f"recipe: tokens: expected at most {config.max_position_embeddings:,}, the context of "
+            f"{recipe.model.name}, but got {recipe.tokens:,}"
+        )

@@ -13,6 +13,7 @@ from audit import plan as planning
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
 from audit.cli.progress import Progress
 from audit.errors import PlanError
+from audit.evidence.findings import findings
 from audit.evidence.schema import Evidence
 from audit.project import find
 from audit.run import run
@@ -95,13 +96,13 @@ def _json(evidence: Evidence, path: Path) -> str:
 def _text(evidence: Evidence, path: Path) -> str:
     summary = evidence.summary
     lines = []
-    found = [(audit, result) for audit in evidence.audits for result in audit.results if result.verdict != "pass"]
-    found.sort(key=lambda pair: pair[1].verdict != "fail")
-    for audit, result in found[:_SHOWN]:
-        step = f", step {result.step}" if result.step else ""
-        lines.append(f"{result.verdict:12} {result.check}: {audit.variant}, {audit.case}{step}\n{'':13}{result.detail}")
+    found = findings(evidence)
+    for finding in found[:_SHOWN]:
+        result = finding.result
+        lines.append(f"{result.verdict:12} {result.check}: {finding.place}\n{'':13}{result.detail}")
         if result.measured and result.limit:
-            lines.append(f"{'':13}measured {result.measured.text}, at most {result.limit.text}; {result.where}")
+            where = f"; {result.where}" if result.where else ""
+            lines.append(f"{'':13}measured {result.measured.text}, limit {result.limit.text}{where}")
     if len(found) > _SHOWN:
         lines.append(f"... and {len(found) - _SHOWN} more; the report has them all")
     lines += [

@@ -6,9 +6,9 @@ import shlex
 from functools import cache
 
 import jinja2
-import msgspec
 
-from audit.checks.result import Figure, Result, Verdict, worst
+from audit.checks.result import Figure, Verdict, worst
+from audit.evidence.findings import findings
 from audit.evidence.schema import Audit, Evidence
 from audit.report import tables
 
@@ -16,29 +16,15 @@ _ORDER = {"fail": 0, "inconclusive": 1, "pass": 2}
 _MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–"}
 
 
-class Failure(msgspec.Struct, frozen=True):
-    """A check that did not pass for one variant in one case: the first result, all steps, how to see it again."""
-
-    audit: Audit
-    result: Result
-    steps: tuple[str, ...]
-    command: str
-
-
 def render(evidence: Evidence) -> str:
     """The page for one run. Everything from the evidence is escaped."""
     audits = sorted(evidence.audits, key=lambda audit: _ORDER[audit.verdict])
-    failures = [
-        Failure(audit, results[0], tuple(r.step for r in results if r.step), reproduce(evidence, audit))
-        for audit in audits
-        for results in _by_check(audit)
-    ]
-    failures.sort(key=lambda failure: _ORDER[failure.result.verdict])
     return _template().render(
         evidence=evidence,
         summary=evidence.summary,
         audits=audits,
-        failures=failures,
+        findings=findings(evidence),
+        reproduce=lambda audit: reproduce(evidence, audit),
         matrix=tables.matrix(evidence),
         errors=tables.error_table(evidence),
         captures=tables.captures(evidence),
@@ -60,15 +46,6 @@ def reproduce(evidence: Evidence, audit: Audit) -> str:
         for name, value in case.axes.items():
             words += ["--axis", f"{name}={value}"]
     return shlex.join([*words, "--arch", evidence.plan.arch])
-
-
-def _by_check(audit: Audit) -> list[list[Result]]:
-    """The results that did not pass, those of one check together."""
-    found: dict[tuple[str, Verdict], list[Result]] = {}
-    for result in audit.results:
-        if result.verdict != "pass":
-            found.setdefault((result.check, result.verdict), []).append(result)
-    return list(found.values())
 
 
 def _check_verdict(audit: Audit, check: str) -> Verdict | str:

@@ -44,7 +44,7 @@ def test_findings_exit_1_and_json_is_one_object(softmax_project: Path, audit: Au
 def test_text_output_names_the_failure_and_the_report(softmax_project: Path, audit: Audit) -> None:
     ran = audit(softmax_project, "run", "--shape", "softmax", "--axis", "n=33", "--variant", "wrong", NO_COLOR="1")
     assert ran.code == 1
-    assert "bytes: wrong, softmax/seed1/rows=7,n=33, step live" in ran.out
+    assert "bytes: wrong, softmax/seed1/rows=7,n=33, steps live, restore" in ran.out
     assert "the first y[rows=" in ran.out
     assert "\x1b" not in ran.out + ran.err
     (report,) = [line.split()[-1] for line in ran.out.splitlines() if line.startswith("report ")]

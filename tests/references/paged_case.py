@@ -72,5 +72,5 @@ def paged_case(
         both[:, 1],
         table[None],
         np.array(live if lengths is None else lengths, np.int32),
-        *np.array([0.0625, 0.7, 1.25], np.float32),
+        *np.array([0.0773, 0.7, 1.25], np.float32),
     )

@@ -62,6 +62,10 @@ def test_refused_and_named(case: PagedCase, message: str) -> None:
 
 
 def test_the_first_offender_is_named() -> None:
+    long = paged_case(5000, page=848)
+    long.v[(*long.place(4990), 0, 9)] = NAN_CODE
+    with pytest.raises(InputError, match="v, token 4990, dim 9"):
+        check(long)
     case = with_code("k", 69, 3, NAN_CODE)
     case.k[(*case.place(20), 0, 9)] = 0xFF
     with pytest.raises(InputError, match="k, token 20, dim 9"):

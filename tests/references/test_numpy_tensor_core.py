@@ -83,7 +83,12 @@ def test_zero_terms_take_no_part_in_the_maximum() -> None:
 
 
 def test_zero_results_are_positive() -> None:
-    for value in (one_step([-0.0], [1], -0.0), one_step([1, -1], [1, 1], 0), one_step([], [], -0.0)):
+    for value in (
+        one_step([-0.0], [1], -0.0),
+        one_step([1, -1], [1, 1], 0),
+        one_step([], [], -0.0),
+        one_step([-0.0] * 16, [1] * 16, -0.0),
+    ):
         assert value == 0
         assert not np.signbit(value)
 

@@ -145,6 +145,15 @@ def test_numbers_where_nothing_is_seen_fail() -> None:
     assert caught_by(case, Result(good.partial, good.lse, good.precast, out)) == {"final"}
 
 
+def test_a_sum_off_by_1e_5_is_seen_by_the_lse_bound() -> None:
+    for name, case in PLAN.items():
+        good = planted_faults.sound(case)
+        lse = good.lse.copy()
+        lse[2, 1, 0, 1] *= np.float32(1 + 1e-5)
+        measured, bound = bounds.lse_error(lse, reference(case), len(splits.splits(400)))
+        assert np.argwhere(~(measured <= bound)).tolist() == [[2, 1, 0]], name
+
+
 def test_a_sum_of_0_where_something_is_seen_fails() -> None:
     case = PLAN["random"]
     good = planted_faults.sound(case)

@@ -17,7 +17,7 @@ from .programs import build, launch
 def program() -> HostBuild:
     return build(
         "arithmetic",
-        "to_half to_float halves to_fp8 from_fp8 integers rounding contraction".split(),
+        ["to_half", "to_float", "halves", "to_fp8", "from_fp8", "integers", "rounding", "contraction"],
     )
 
 

@@ -11,10 +11,22 @@ from audit.build.host import HostBuild
 
 from .programs import build, launch, line
 
-ENTRIES = (
-    "reverse early_exit votes divergent against_warp mixed_kinds order asserts prints spins recursion stray"
-    " misaligned divides"
-).split()
+ENTRIES = [
+    "reverse",
+    "early_exit",
+    "votes",
+    "divergent",
+    "against_warp",
+    "mixed_kinds",
+    "order",
+    "asserts",
+    "prints",
+    "spins",
+    "recursion",
+    "stray",
+    "misaligned",
+    "divides",
+]
 
 
 @pytest.fixture(scope="module")

@@ -62,7 +62,9 @@ def test_a_write_past_dynamic_memory(program: HostBuild, tmp_path: Path, words: 
     assert ended.error.startswith("error memory kernel past_dynamic, block (0, 0, 0)")
 
 
-@pytest.mark.parametrize(("at", "says"), [(10, f"past the end of shared `ten` ({line('shared', 'int ten')})"), (-1, "before the start of")])
+@pytest.mark.parametrize(
+    ("at", "says"), [(10, f"past the end of shared `ten` ({line('shared', 'int ten')})"), (-1, "before the start of")]
+)
 def test_a_write_past_static_memory(program: HostBuild, tmp_path: Path, at: int, says: str) -> None:
     assert launch(program, tmp_path, "past_static", 1, 1, "i32:9").code == 0
     ended = launch(program, tmp_path, "past_static", 1, 1, f"i32:{at}")

@@ -11,10 +11,19 @@ from audit.build.host import HostBuild
 
 from .programs import build, launch, line
 
-ENTRIES = (
-    "shuffles types halves votes handover short_warp from_outside not_in_mask exited_lane different_masks"
-    " different_operations"
-).split()
+ENTRIES = [
+    "shuffles",
+    "types",
+    "halves",
+    "votes",
+    "handover",
+    "short_warp",
+    "from_outside",
+    "not_in_mask",
+    "exited_lane",
+    "different_masks",
+    "different_operations",
+]
 
 MASKS = line("warps", "0xfffffffeu")
 
@@ -106,7 +115,10 @@ def test_reading_a_lane_outside_of_the_mask_gives_poison(program: HostBuild, tmp
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
-        ("not_in_mask", f"thread 31 (lane 31) called __shfl_sync at {line('warps', 'void not_in_mask')} with mask 0x7fffffff"),
+        (
+            "not_in_mask",
+            f"thread 31 (lane 31) called __shfl_sync at {line('warps', 'void not_in_mask')} with mask 0x7fffffff",
+        ),
         ("exited_lane", "lane 7 of that mask has exited"),
         ("different_masks", f"0-15 wait at __syncwarp ({MASKS}) with mask 0xffffffff; threads 16-31 wait"),
         ("different_operations", "wait at __any_sync"),

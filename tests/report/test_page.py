@@ -1,0 +1,78 @@
+"""The page says what the evidence says, offline, and hostile evidence does no harm."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from audit import plan as planning
+from audit.evidence.schema import Evidence, summarize
+from audit.plan import Selection
+from audit.project import find
+from audit.report import render
+from audit.report.page import reproduce
+from audit.run import run
+
+PROJECT = Path(__file__).parents[1] / "projects/softmax"
+
+
+@pytest.fixture(scope="module")
+def evidence(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+    project = Path(shutil.copytree(PROJECT, tmp_path_factory.mktemp("report") / "softmax"))
+    plan = planning.make(find(project), "softmax", Selection(axes={"n": [1, 33]}), arch="sm_90", time_limit=60)
+    return run(find(project), plan, project / "runs", "audit run")[0]
+
+
+def test_verdict_and_counts_come_first(evidence: Evidence) -> None:
+    page = render(evidence)
+    first = page[page.index("<main>") :][:700]
+    assert "✗ Fail" in first
+    assert "1 failed, 0 inconclusive, 5 passed" in " ".join(first.split())
+
+
+def test_a_failure_shows_bits_place_and_command(evidence: Evidence) -> None:
+    page = render(evidence)
+    failed = next(audit for audit in evidence.audits if audit.verdict == "fail")
+    assert re.search(r"the first y\[rows=\d+, n=\d+\] is 0x[0-9a-f]{8}, parent control has 0x[0-9a-f]{8}", page)
+    assert reproduce(evidence, failed) == (
+        "audit run --shape softmax --variant wrong --seed 1 --axis rows=7 --axis n=33 --arch sm_90"
+    )
+    assert reproduce(evidence, failed) in page
+
+
+def test_every_hash_is_there(evidence: Evidence) -> None:
+    page = render(evidence)
+    for build in evidence.builds.values():
+        assert build.binary_sha256 in page
+        assert all(digest in page for digest in build.sources.values())
+    assert all(record.inputs_sha256 in page for record in evidence.cases)
+
+
+def test_nothing_is_fetched_from_elsewhere(evidence: Evidence) -> None:
+    assert not re.search(r"""(src|href)\s*=\s*["'](?!#)|@import|url\(""", render(evidence))
+
+
+def test_what_did_not_run_is_shown_as_such(evidence: Evidence) -> None:
+    partial = evidence.audits[:1]
+    summary = summarize(evidence.plan, partial, 1.0)
+    assert (summary.verdict, summary.planned, summary.ran, summary.inconclusive) == ("inconclusive", 6, 1, 5)
+    page = render(msgspec.structs.replace(evidence, audits=partial, summary=summary))
+    assert page.count("did not run</td>") == 5
+    assert "not all that was planned has run" in page
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "\u202egnol", "x" * 10_000])
+def test_hostile_names_are_text(evidence: Evidence, name: str) -> None:
+    audits = tuple(
+        msgspec.structs.replace(
+            audit, variant=name, results=tuple(msgspec.structs.replace(r, detail=name, where=name) for r in audit.results)
+        )
+        for audit in evidence.audits
+    )
+    page = render(msgspec.structs.replace(evidence, audits=audits, command=name))
+    assert "<script>" not in page
+    assert "<img" not in page

@@ -51,8 +51,14 @@ class Snapshot(msgspec.Struct, frozen=True):
     broken_guards: tuple[int, ...]  # byte offsets relative to the start of the data (negative: before it)
 
 
-def lay_out(buffers: Sequence[Buffer], case: Case, salt: str, policy: Policy = "guarded") -> tuple[Slot, ...]:
-    """Give each buffer a file, an offset and a guard of its own; `salt` tells the arms of one case apart."""
+def lay_out(
+    buffers: Sequence[Buffer], case: Case, salt: str, policy: Policy = "guarded", shift: int = 0
+) -> tuple[Slot, ...]:
+    """Give each buffer a file, an offset and a guard of its own.
+
+    `salt` tells the arms of one case apart; `shift` moves every buffer by so many bytes (a multiple of 256, which
+    CUDA's allocations are aligned to).
+    """
     room = GUARD_BYTES if policy == "guarded" else 0
     names = [buffer.name for buffer in buffers]
     if len(set(names)) != len(names):
@@ -66,9 +72,9 @@ def lay_out(buffers: Sequence[Buffer], case: Case, salt: str, policy: Policy = "
                 dtype=buffer.dtype,
                 role=buffer.role,
                 file=f"{buffer.name}.bin",
-                offset=room + buffer.offset,
+                offset=room + shift + buffer.offset,
                 size=size,
-                file_size=room + buffer.offset + size + room,
+                file_size=room + shift + buffer.offset + size + room,
                 guard=_guard_word(f"{salt}/{buffer.name}").hex(),
                 behind=(buffer.behind if policy == "guarded" else b"").hex(),
             )

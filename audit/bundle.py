@@ -69,9 +69,15 @@ class Bundle(msgspec.Struct, frozen=True):
         return next(slot for slot in self.slots if slot.name == name)
 
 
-def entries_of(variant: Variant, case: Case) -> tuple[str, ...]:
-    """The distinct kernels that a variant launches for a case: what its binary must contain."""
-    return tuple(dict.fromkeys(launch.entry for launch in variant.launches(case)))
+class Arm(msgspec.Struct, frozen=True):
+    """One execution of a case: arms differ in poison and guards, in the schedule of threads, and in addresses."""
+
+    name: str
+    schedule_seed: int = 0  # 0: in order
+    shift: int = 0  # bytes by which every buffer is moved
+
+
+FIRST, AGAIN = Arm("first"), Arm("again", schedule_seed=20_011, shift=768)
 
 
 def write(
@@ -81,6 +87,7 @@ def write(
     case: Case,
     inputs: Inputs,
     steps: Mapping[str, Inputs],
+    arm: Arm = FIRST,
     policy: arena.Policy = "guarded",
 ) -> Bundle:
     """Write the bundle of one case and variant into an empty folder.
@@ -88,8 +95,8 @@ def write(
     Raises ProjectError where what the project declares does not fit together.
     """
     buffers = tuple(operator.buffers(case))
-    salt = f"{case.id}/{variant.name}"
-    slots = arena.lay_out(buffers, case, salt, policy)
+    salt = f"{case.id}/{variant.name}/{arm.name}"
+    slots = arena.lay_out(buffers, case, salt, policy, arm.shift)
     arena.create(folder, slots, inputs, case, buffers)
     bundle = Bundle(
         schema=1,
@@ -101,6 +108,7 @@ def write(
             _step(folder, index, name, changes, salt, slots, buffers, case)
             for index, (name, changes) in enumerate(steps.items())
         ),
+        schedule_seed=arm.schedule_seed,
     )
     if not bundle.launches or not bundle.steps:
         raise ProjectError(f"variant {variant.name}, case {case.id}: expected at least one launch and one step")

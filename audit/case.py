@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -17,10 +17,12 @@ from audit.arena import Snapshot
 from audit.backends import Completed, Crashed, Outcome, host
 from audit.build.host import HostBuild, build_host
 from audit.build.identity import BuildIdentity
+from audit.bundle import AGAIN, FIRST, Arm, Bundle
 from audit.capture.store import Capture, CaptureStore
 from audit.checks import CHECKS, Result, Step, View, worst
 from audit.errors import AuditError, CompileError, InputError, ProjectError
 from audit.evidence.schema import Audit, CaseRecord
+from audit.metrics import metrics
 from audit.plan import Plan
 from audit.project import Project
 from audit.spec import Array, Case, Inputs, Operator, Variant
@@ -68,7 +70,9 @@ def audit_case(
             build_key = f"{variant.name}-{view.build.key[:16]}"
             builds[build_key] = view.build
         verdict = worst([result.verdict for result in results])
-        audit = Audit(case.id, variant.name, verdict, round(time.monotonic() - began, 3), results, build_key)
+        measured = tuple(_ask(case, "measuring", lambda view=view: list(metrics(view))))
+        seconds = round(time.monotonic() - began, 3)
+        audit = Audit(case.id, variant.name, verdict, seconds, results, measured, build_key)
         audits.append(audit)
         on_audit(audit)
     digest = arena.input_digest(prepared.inputs)
@@ -122,11 +126,29 @@ def _references(
 def _execute(
     project: Project, plan: Plan, variant: Variant, prepared: Prepared, parent: View | None, threads: int
 ) -> View:
-    operator, case = prepared.operator, prepared.case
+    """Run a variant through all steps, then the first step again: another schedule, other poison, other addresses."""
+    written, outcome, build, steps, final_inputs = _arm(project, plan, variant, prepared, FIRST, threads)
+    again: Sequence[Step] = ()
+    if isinstance(outcome, Completed):
+        _, outcome_again, _, again, _ = _arm(project, plan, variant, prepared, AGAIN, threads)
+        if not isinstance(outcome_again, Completed):
+            outcome = outcome_again  # what ends only under another schedule has not ended well
+    identity = build.identity if build else None
+    return View(
+        prepared.operator, variant, prepared.case, written, identity, outcome, steps, again, final_inputs, parent
+    )
+
+
+def _arm(
+    project: Project, plan: Plan, variant: Variant, prepared: Prepared, arm: Arm, threads: int
+) -> tuple[Bundle, Outcome, HostBuild | None, Sequence[Step], Mapping[str, Snapshot]]:
+    loads = _loads(prepared.inputs, prepared.steps)
+    if arm is AGAIN:
+        first = next(iter(loads))
+        loads = {first: loads[first]}
     with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
         folder = Path(scratch)
-        loads = _loads(prepared.inputs, prepared.steps)
-        written = bundle.write(folder, operator, variant, case, prepared.inputs, loads)
+        written = bundle.write(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
         outcome, build = _build_and_run(project, plan, variant, folder, written, threads)
         steps: list[Step] = []
         final_inputs: dict[str, Snapshot] = {}
@@ -138,8 +160,7 @@ def _execute(
                 steps.append(Step(step.name, given, snapshots, step.poison, expected))
             inputs = [slot for slot in written.slots if slot.role == "in"]
             final_inputs = {slot.name: arena.read(folder / slot.file, slot) for slot in inputs}
-    identity = build.identity if build else None
-    return View(operator, variant, case, written, identity, outcome, steps, final_inputs, parent)
+    return written, outcome, build, steps, final_inputs
 
 
 def _loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, Inputs]:
@@ -151,7 +172,7 @@ def _loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, Input
 
 
 def _build_and_run(
-    project: Project, plan: Plan, variant: Variant, folder: Path, written: bundle.Bundle, threads: int
+    project: Project, plan: Plan, variant: Variant, folder: Path, written: Bundle, threads: int
 ) -> tuple[Outcome, HostBuild | None]:
     code = variant.code
     try:

@@ -231,6 +231,7 @@ class Operator:
     written(case, inputs)     buffer -> bool mask (broadcast to the buffer) of the elements that must be
                               written; all others must keep their poison. Unnamed buffers: everywhere
     derived                   name -> f(case, inputs, outputs): values computed from the audited workspace
+    measured                  output or derived name -> the reference's array that it is measured against
     bounds                    what the error against the references may be
     plan                      shape name -> axis values of each case of the default plan; "" for all others
     """
@@ -251,6 +252,7 @@ class Operator:
     steps: Callable[[Case, Inputs], Mapping[str, Inputs]] = live_and_restore
     written: Callable[[Case, Inputs], Mapping[str, Array]] = written_everywhere
     derived: Mapping[str, Callable[[Case, Inputs, Mapping[str, Array]], Array]] = field(default_factory=dict)
+    measured: Mapping[str, str] = field(default_factory=dict)
 
     def variant(self, name: str) -> Variant:
         """The variant of that name, or PlanError."""

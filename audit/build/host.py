@@ -108,7 +108,7 @@ def _program(source: str, entries: Sequence[str], arch: str) -> str:
     """The translation unit: the source, then the table of its kernels."""
     table = ",\n".join(f"  KernelOf<{entry}>::named({quoted(entry)})" for entry in entries)
     return (
-        f'#include <cuda_runtime.h>\n#include {quoted(source)}\n#include "simt/kernel.h"\n'
+        f"#include <cuda_runtime.h>\n#include {quoted(source)}\n#include <simt_kernel.h>\n"
         f'#line 1 "the list of entries"\nnamespace simt {{\nextern const Kernel kernels[] = {{\n{table}}};\n'
         f"extern const unsigned kernel_count = {len(entries)};\n"
         f"extern const Target target = {{{quoted(arch)}, {TARGETS[arch].shared_limit}}};\n}}\n"
@@ -131,16 +131,16 @@ def _compile(
         path.write_text(text)
     main = folder / "program.cc"
     main.write_text(program)
-    # The project's own folder comes last: a project may have headers that are called like the runtime's.
-    includes = [SIMT / "include", PORTABLE, SIMT.parent, tree]
+    includes = [f"-iquote{tree}", f"-I{SIMT / 'include'}", f"-I{PORTABLE}"]
     # Compiled from the project's root, so that the compiler shows the lines of the original source.
     compiler.run(
         [
             *flags,
             f"-ffile-prefix-map={folder}=build",
             f"-ffile-prefix-map={root}=.",
+            f"-ffile-prefix-map={SIMT.parent}=audit",
             "-fmax-errors=5" if "clang" not in compiler.version else "-ferror-limit=5",
-            *(f"-I{path}" for path in includes),
+            *includes,
             "-c",
             main,
             "-o",

@@ -23,10 +23,13 @@ def bytes_(view: View) -> Iterator[Result]:
 
 
 def repeat(view: View) -> Iterator[Result]:
-    """`restore` reproduces the bytes of `live`, on buffers poisoned afresh."""
+    """`restore` reproduces the bytes of `live`, on buffers poisoned afresh; so does a run of its own with another
+    schedule of threads, other poison and other addresses."""
     steps = {step.name: step for step in view.steps}
     if "live" in steps and "restore" in steps:
         yield compare(view, steps["restore"], view, steps["live"], "repeat", "live")
+    for step in view.again:
+        yield compare(view, step, view, steps[step.name], "repeat", f"{step.name} under another schedule")
 
 
 def compare(view: View, step: Step, other: View, theirs: Step, check: str, against: str) -> Result:

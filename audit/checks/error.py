@@ -17,17 +17,10 @@ def error(view: View) -> Iterator[Result]:
     if not view.operator.bounds and view.variant.parent is None:
         yield Result("error", "inconclusive", "neither a parent nor a bound says what is right")
     for step in view.steps:
-        got = _got(view, step)
+        got = view.got(step)
         for bound in view.operator.bounds:
             if result := _judge(view, step, bound, got):
                 yield result
-
-
-def _got(view: View, step: Step) -> dict[str, Array]:
-    got = {buffer.name: view.array(step, buffer.name) for buffer in view.results}
-    for name, derive in view.operator.derived.items():
-        got[name] = derive(view.case, step.inputs, got)
-    return got
 
 
 def _judge(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Result | None:

@@ -38,6 +38,7 @@ class View:
     build: BuildIdentity | None  # None where the source did not compile
     outcome: Outcome
     steps: Sequence[Step]
+    again: Sequence[Step]  # the first step on other addresses, with other poison and another schedule of threads
     final_inputs: Mapping[str, Snapshot]
     parent: View | None
 
@@ -54,6 +55,13 @@ class View:
     def array(self, step: Step, name: str) -> Array:
         """What an output or workspace held after a step, in its own dtype and dimensions."""
         return arena.typed(step.snapshots[name], self.buffers[name], self.case)
+
+    def got(self, step: Step) -> dict[str, Array]:
+        """Every output and workspace after a step, and what the operator derives from them."""
+        got = {buffer.name: self.array(step, buffer.name) for buffer in self.results}
+        for name, derive in self.operator.derived.items():
+            got[name] = derive(self.case, step.inputs, got)
+        return got
 
     def words(self, step: Step, name: str) -> Array:
         """The same as unsigned integers: what is compared bit for bit."""

@@ -6,6 +6,7 @@ import msgspec
 
 from audit.build.identity import BuildIdentity
 from audit.checks.result import Result, Verdict
+from audit.metrics import Metric
 from audit.plan import Plan
 from audit.spec import Case
 
@@ -39,6 +40,7 @@ class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verdict: Verdict
     seconds: float
     results: tuple[Result, ...]
+    metrics: tuple[Metric, ...]
     build: str | None  # key into `builds`
 
 

@@ -12,7 +12,7 @@
 #include "device.h"
 #include "failure.h"
 #include "include/vector_types.h"
-#include "kernel.h"
+#include "include/simt_kernel.h"
 #include "shared_memory.h"
 #include "stacks.h"
 

@@ -62,4 +62,5 @@ grouped = Operator(
     steps=inputs.steps,
     written=written,
     derived={"precast": precast},
+    measured={"out": "out", "precast": "out"},
 )

@@ -86,6 +86,15 @@ def test_planted_fault(softmax_project: Path, check: str, old: str, new: str, wo
     assert not failures(evidence, "control")
 
 
+def test_a_race_that_the_usual_schedule_hides(softmax_project: Path) -> None:
+    """Thread 64 reads what thread 63 wrote with no barrier between: in order that works."""
+    plant(softmax_project, "const float total = tree_sum(scratch, t);",
+          "float total = tree_sum(scratch, t); __syncthreads(); scratch[t] = total; if (t == 64) total = scratch[63];")  # fmt: skip
+    found = failures(audit(softmax_project))
+    assert set(found) == {"repeat"}
+    assert "live under another schedule" in found["repeat"].detail
+
+
 def test_a_fault_in_both_arms_is_left_to_the_error(softmax_project: Path) -> None:
     for file in ("control.cu", "fast.cu"):
         plant(softmax_project, "/ total", "/ (1.001f * total)", file)

@@ -31,7 +31,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> View:
     written = bundle.write(folder, operator, variant, case, inputs, operator.steps(case, inputs))
     build = build_host(project.root, project.root / variant.code.path, written.entries)
     outcome = host.run(folder, written, build, 60, 1)
-    return View(operator, variant, case, written, build.identity, outcome, [], {}, None)
+    return View(operator, variant, case, written, build.identity, outcome, [], [], {}, None)
 
 
 def completed(view: View) -> Completed:

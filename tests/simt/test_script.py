@@ -91,7 +91,12 @@ def test_a_sparse_buffer_stays_sparse(program: HostBuild, tmp_path: Path) -> Non
     ended = run_script(
         program,
         tmp_path,
-        [f"buffer b big.bin 4096 {size}", "load b in.bin", f"launch 6 1 1 1 1 1 1 0 2 p:b+0 i64:{at}", "save b big.out"],
+        [
+            f"buffer b big.bin 4096 {size}",
+            "load b in.bin",
+            f"launch 6 1 1 1 1 1 1 0 2 p:b+0 i64:{at}",
+            "save b big.out",
+        ],
     )
     assert ended.code == 0, ended.errors
     for name in ("big.bin", "big.out"):
@@ -143,7 +148,11 @@ def test_another_version_of_the_protocol_is_refused(program: HostBuild, tmp_path
 @pytest.mark.parametrize(
     ("entry", "words", "says"),
     [
-        ("scale", "1 1 1 1 1 1 0 2 i32:1 i32:1", "kernel scale, argument 1: expected a pointer, p:NAME+BYTES; got i32:1"),
+        (
+            "scale",
+            "1 1 1 1 1 1 0 2 i32:1 i32:1",
+            "kernel scale, argument 1: expected a pointer, p:NAME+BYTES; got i32:1",
+        ),
         ("scale", "1 1 1 1 1 1 0 2 p:b+0 p:b+0", "argument 2: expected a signed integer of at most 32 bits, i32:VALUE"),
         ("scale", "1 1 1 1 1 1 0 2 p:b+0 u32:1", "got u32:1"),
         ("scale", "1 1 1 1 1 1 0 1 p:b+0", "kernel scale takes 2 arguments; the launch has 1"),
@@ -160,9 +169,7 @@ def test_another_version_of_the_protocol_is_refused(program: HostBuild, tmp_path
         ("nothing", "1 1 1 1 1 1 232449 0", "232449 bytes of dynamic shared memory; the limit of sm_90 is 232448"),
     ],
 )
-def test_a_launch_that_cuda_would_refuse(
-    program: HostBuild, tmp_path: Path, entry: str, words: str, says: str
-) -> None:
+def test_a_launch_that_cuda_would_refuse(program: HostBuild, tmp_path: Path, entry: str, words: str, says: str) -> None:
     ended = after_launch(program, tmp_path, entry, words)
     assert ended.code == 3
     assert ended.error.startswith("error launch ")

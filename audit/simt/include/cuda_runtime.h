@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "simt/device.h"
+#include "../device.h"
 #include "vector_types.h"
 
 #define __global__
@@ -32,6 +32,6 @@ extern __thread const dim3 blockDim;
 extern __thread const dim3 gridDim;
 constexpr int warpSize = 32;
 
-#include "simt/include/simt_atomics.h"
-#include "simt/include/simt_math.h"
-#include "simt/include/simt_sync.h"
+#include "simt_atomics.h"
+#include "simt_math.h"
+#include "simt_sync.h"

@@ -5,8 +5,8 @@
 #pragma once
 
 #include "cuda_fp16.h"
-#include "simt/include/fragment_layout.h"
-#include "simt/warp_mma.h"
+#include "fragment_layout.h"
+#include "../warp_mma.h"
 
 #ifndef SIMT_ARCH
 #define SIMT_ARCH sm_90

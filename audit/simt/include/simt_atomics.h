@@ -1,7 +1,7 @@
 // Atomics: real ones, since blocks run on several OS threads. Each gives the old value.
 #pragma once
 
-#include "simt/device.h"
+#include "../device.h"
 
 namespace simt {
 

@@ -1,7 +1,7 @@
 // Barriers, shuffles and votes. The default arguments record where each call stands.
 #pragma once
 
-#include "simt/device.h"
+#include "../device.h"
 
 #define SIMT_HERE const char *simt_file = __builtin_FILE(), int simt_line = __builtin_LINE()
 

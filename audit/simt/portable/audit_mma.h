@@ -23,7 +23,7 @@ __device__ __forceinline__ void mma_m16n8k16(float d[4], const unsigned a[4], co
 
 #else
 
-#include "simt/warp_mma.h"
+#include "../warp_mma.h"
 
 #ifndef SIMT_ARCH
 #define SIMT_ARCH sm_90

@@ -1,0 +1,51 @@
+"""How far results lie from a reference, in numbers that are told and not judged (bounds judge)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from audit import formats
+from audit.checks.result import Figure
+from audit.checks.view import Step, View
+from audit.spec import Array
+
+QUANTILES = (0.5, 0.99, 1.0)
+
+
+class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One array of one step against one reference; NaN where a result is NaN."""
+
+    name: str
+    reference: str
+    step: str
+    max_abs: Figure
+    relative_l2: Figure  # the absolute norm where the reference is 0
+    ulp: tuple[int, ...] | None  # at QUANTILES, against the reference rounded to the array's type
+
+
+def metrics(view: View) -> Iterator[Metric]:
+    """For each step and each pair that the operator names: an output, workspace or derived array and its reference."""
+    for step in view.steps:
+        got = view.got(step)
+        for name, expected in view.operator.measured.items():
+            for reference in view.operator.references:
+                array = step.references[reference.name].get(expected)
+                if array is not None and name in got and array.dtype == np.float64 and array.shape == got[name].shape:
+                    yield _metric(name, reference.name, step, got[name], array)
+                    break
+
+
+def _metric(name: str, reference: str, step: Step, got: Array, expected: Array) -> Metric:
+    with np.errstate(all="ignore"):
+        error = got.astype(np.float64) - expected
+        norm = float(np.linalg.norm(expected))
+        relative = float(np.linalg.norm(error)) / (norm or 1.0)
+        rounded = expected.astype(got.dtype)
+    ulp = None
+    if got.dtype in (np.float16, np.float32) and np.isfinite(got).all():
+        distances = formats.ulp_distance(got, rounded)
+        ulp = tuple(int(value) for value in np.quantile(distances, QUANTILES, method="higher"))
+    return Metric(name, reference, step.name, Figure.of(float(np.abs(error).max(initial=0))), Figure.of(relative), ulp)

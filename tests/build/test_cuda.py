@@ -1,0 +1,73 @@
+"""The same sources as cubins: by NVRTC and by nvcc, where they are."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from audit.build import cuda
+from audit.build.cuda import compile_cubin
+from audit.errors import CompileError, PlanError, ToolMissing
+
+SIMT_TESTS = Path(__file__).parents[1] / "simt"
+SOURCES = {
+    "barriers": ["reverse", "votes", "order"],
+    "warps": ["shuffles", "types", "votes"],
+    "shared": ["templated<32, int>", "templated<64, float>", "functions", "dynamic"],
+    "atomics": ["sums", "extremes"],
+    "tensor": ["product<16, 16, Row, Col>", "product<32, 8, Col, Row>", "instruction"],
+    "arithmetic": ["to_half", "halves", "to_fp8", "from_fp8", "integers"],
+    "launches": ["kinds", "small_kinds", "whole_grid"],
+}
+
+
+@pytest.fixture(params=["nvrtc", "nvcc"])
+def tool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "nvrtc":
+        if cuda._cuda_core() is None:
+            pytest.skip("cuda.core is not installed")
+        monkeypatch.setenv("PATH", "")
+    else:
+        if shutil.which("nvcc") is None:
+            pytest.skip("nvcc is not on PATH")
+        monkeypatch.setattr(cuda, "_cuda_core", lambda: None)
+    return str(request.param)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_sources_compile_unchanged(tool: str, name: str) -> None:
+    if tool == "nvcc" and name not in ("shared", "tensor"):
+        pytest.skip("nvcc takes seconds a file; two are enough")
+    built = compile_cubin(SIMT_TESTS, SIMT_TESTS / f"{name}.cu", SOURCES[name])
+    assert built.cubin.startswith(b"\x7fELF")
+    assert list(built.symbols) == SOURCES[name]
+    for symbol in built.symbols.values():
+        assert symbol.encode() in built.cubin
+    assert built.identity.backend == "cuda"
+    assert "--fmad=false" in built.identity.flags
+    assert built.identity.sources.keys() == {f"{name}.cu"}
+
+
+def test_errors_name_the_line(tool: str, tmp_path: Path) -> None:
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "kernels/k.cu").write_text("\n__global__ void k(int* p) { p[0] = nothing; }\n")
+    with pytest.raises(CompileError, match=r"^kernels/k\.cu\(2\): error: identifier \"nothing\" is undefined"):
+        compile_cubin(tmp_path, Path("kernels/k.cu"), ["k"])
+    (tmp_path / "kernels/k.cu").write_text("__global__ void k(int* p) { p[0] = VALUE; }\n")
+    with pytest.raises(CompileError, match="absent"):
+        compile_cubin(tmp_path, Path("kernels/k.cu"), ["absent"], defines={"VALUE": "1"})
+    assert compile_cubin(tmp_path, Path("kernels/k.cu"), ["k"], defines={"VALUE": "1"}).symbols == {"k": "_Z1kPi"}
+
+
+def test_no_tool_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda, "_cuda_core", lambda: None)
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(ToolMissing, match="pip install cuda-core"):
+        compile_cubin(SIMT_TESTS, SIMT_TESTS / "launches.cu", ["nothing"])
+
+
+def test_a_virtual_architecture_is_refused() -> None:
+    with pytest.raises(PlanError, match="compute_90"):
+        compile_cubin(SIMT_TESTS, SIMT_TESTS / "launches.cu", ["nothing"], arch="compute_90")

@@ -7,7 +7,6 @@ so that the bytes can equal those of the host build.
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import re
@@ -15,6 +14,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +138,7 @@ def _by_nvrtc(
     return _Compiled(
         bytes(compiled.code),
         {name: symbol.decode() for name, symbol in compiled.symbol_mapping.items()},
-        f"NVRTC {major}.{minor}, cuda.core {importlib.metadata.version('cuda-core')}, headers {_header_version(include)}",
+        f"NVRTC {major}.{minor}, headers {_header_version(include)}, cuda.core {version('cuda-core')}",
         ("-std=c++17", f"-arch={arch}", "--fmad=false", *(f"-D{key}={value}" for key, value in defines.items())),
     )
 
@@ -159,9 +159,9 @@ def _by_nvcc(tree: Path, source: str, entries: tuple[str, ...], arch: str, defin
         raise CompileError(f"{source}: nvcc gave no names for {', '.join(entries)}; are they kernels (__global__)?")
     symbols = [name.strip() for name in names.group(1).split(",")]
     _run([nvcc, f"-arch={arch}", "-cubin", "-o", "main.cubin", "main.ptx"], tree)
-    version = _run([nvcc, "--version"], tree).strip().splitlines()[-1]
+    release = _run([nvcc, "--version"], tree).strip().splitlines()[-1]
     return _Compiled(
-        (tree / "main.cubin").read_bytes(), dict(zip(entries, symbols, strict=True)), f"nvcc {version}", flags
+        (tree / "main.cubin").read_bytes(), dict(zip(entries, symbols, strict=True)), f"nvcc {release}", flags
     )
 
 

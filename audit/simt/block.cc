@@ -123,15 +123,17 @@ void Block::make_ready(unsigned warp, std::uint32_t lanes) {
   active_warps_ |= bit(warp);
 }
 
-// The first set bit after `after`, cyclically; or any, if the schedule is random. `bits` is not 0.
+// The first set bit after `after`, cyclically; or, if the schedule is random, any with equal chances. `bits` is not 0.
 unsigned Block::pick_bit(std::uint32_t bits, unsigned after) {
-  unsigned start = (after + 1) % 32;
   if (random_ != 0) {
     random_ ^= random_ << 13;
     random_ ^= random_ >> 7;
     random_ ^= random_ << 17;
-    start = static_cast<unsigned>(random_ >> 59);
+    for (std::uint64_t skip = (random_ >> 32) % static_cast<unsigned>(__builtin_popcount(bits)); skip > 0; --skip)
+      bits &= bits - 1;
+    return static_cast<unsigned>(__builtin_ctz(bits));
   }
+  const unsigned start = (after + 1) % 32;
   const std::uint32_t turned = bits >> start | bits << ((32 - start) % 32);
   return (static_cast<unsigned>(__builtin_ctz(turned)) + start) % 32;
 }

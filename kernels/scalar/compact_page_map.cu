@@ -1,5 +1,6 @@
-// scalar, variant `compact_page_map`, parent `lookup`: two page numbers a partition, in registers, tell where its
-// tokens lie. The launch reserves 4,096 bytes for the map that serves partitions on more than two pages.
+// scalar, variant `compact_page_map`, parent `lookup`: two page numbers a partition, kept in registers, say
+// where its tokens lie. The launch reserves 4,096 bytes for the map that serves a partition on more than two
+// pages.
 //
 //   scalar_compact_page_map_partitions<G, D>   grid (256), block 256, dynamic shared memory 4,096
 //   scalar_compact_page_map_reduce<G, D>       grid (G), block 256, no dynamic shared memory
@@ -12,11 +13,12 @@
 // partial f32 [1, G, 256, D]; maximum, sums f32 [1, G, 256].
 template <int G, int D>
 __global__ void __launch_bounds__(scalar::kThreads)
-    scalar_compact_page_map_partitions(const __half* q, const unsigned char* k, const unsigned char* v, const int* table,
-                                        const int* lengths, int page, long long k_page_stride,
-                                        long long k_token_stride, long long v_page_stride,
-                                        long long v_token_stride, float scale, float k_scale,
-                                        float v_scale, float* partial, float* maximum, float* sums) {
+    scalar_compact_page_map_partitions(const __half* q, const unsigned char* k, const unsigned char* v,
+                                       const int* table, const int* lengths, int page,
+                                       long long k_page_stride, long long k_token_stride,
+                                       long long v_page_stride, long long v_token_stride, float scale,
+                                       float k_scale, float v_scale, float* partial, float* maximum,
+                                       float* sums) {
   static_assert(sizeof(scalar::PageMap) == 4096, "what the launch reserves");
   extern __shared__ scalar::PageMap reserved[];
   __shared__ scalar::PartitionMemory<G> memory;
@@ -36,8 +38,8 @@ __global__ void __launch_bounds__(scalar::kThreads)
 // out f16 [1, G, D].
 template <int G, int D>
 __global__ void __launch_bounds__(scalar::kThreads)
-    scalar_compact_page_map_reduce(const int* lengths, const float* partial, const float* maximum, const float* sums,
-                                    __half* out) {
+    scalar_compact_page_map_reduce(const int* lengths, const float* partial, const float* maximum,
+                                   const float* sums, __half* out) {
   __shared__ scalar::ReduceMemory memory;
   scalar::reduce_partitions<G, D>(memory, lengths, partial, maximum, sums, out);
 }

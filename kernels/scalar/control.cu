@@ -51,7 +51,7 @@ __device__ __forceinline__ float decode_e4m3(unsigned char byte) {
   return __uint_as_float(sign | __float_as_uint(magnitude));  // a zero keeps its sign
 }
 
-// The contract's trees over 32 lanes, x[i] = x[i] + x[i + o] for i < o. Lane 0 has the result, the others not.
+// The contract's trees, x[i] = x[i] + x[i + o] for i < o, over 2 * o lanes. Only lane 0 has the result.
 __device__ __forceinline__ float sum_to_lane_0(float x, int o) {
   for (; o > 0; o /= 2) x += __shfl_down_sync(kAllLanes, x, o);
   return x;
@@ -137,7 +137,8 @@ __global__ void __launch_bounds__(control::kThreads)
   for (int i = warp; i < tokens; i += kWarps) {
     const unsigned char* k_row = k + token_offset(table, page, first + i, k_page_stride, k_token_stride);
     float acc = 0.0f;
-    for (int d = lane; d < D; d += 32) acc = __fmaf_rn(__half2float(q[head * D + d]), decode_e4m3(k_row[d]), acc);
+    for (int d = lane; d < D; d += 32)
+      acc = __fmaf_rn(__half2float(q[head * D + d]), decode_e4m3(k_row[d]), acc);
     acc = sum_to_lane_0(acc, 16);
     if (lane == 0) score[i] = acc * score_scale;
   }

@@ -30,6 +30,8 @@ __device__ __forceinline__ Partition partition_of(int index, int length) {
 }
 
 // partial f32 [1, G, 256, D]; maximum and sums f32 [1, G, 256].
-__device__ __forceinline__ int workspace_row(int head, int partition) { return head * kPartitions + partition; }
+__device__ __forceinline__ int workspace_row(int head, int partition) {
+  return head * kPartitions + partition;
+}
 
 }  // namespace scalar

@@ -11,11 +11,11 @@
 // partial f32 [1, G, 256, D]; maximum, sums f32 [1, G, 256].
 template <int G, int D>
 __global__ void __launch_bounds__(scalar::kThreads)
-    scalar_lookup_partitions(const __half* q, const unsigned char* k, const unsigned char* v, const int* table,
-                              const int* lengths, int page, long long k_page_stride,
-                              long long k_token_stride, long long v_page_stride,
-                              long long v_token_stride, float scale, float k_scale,
-                              float v_scale, float* partial, float* maximum, float* sums) {
+    scalar_lookup_partitions(const __half* q, const unsigned char* k, const unsigned char* v,
+                             const int* table, const int* lengths, int page, long long k_page_stride,
+                             long long k_token_stride, long long v_page_stride, long long v_token_stride,
+                             float scale, float k_scale, float v_scale, float* partial, float* maximum,
+                             float* sums) {
   __shared__ scalar::PartitionMemory<G> memory;
   __shared__ scalar::CodeTable codes;
   const scalar::Partition partition = scalar::partition_of(blockIdx.x, lengths[0]);
@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(scalar::kThreads)
 template <int G, int D>
 __global__ void __launch_bounds__(scalar::kThreads)
     scalar_lookup_reduce(const int* lengths, const float* partial, const float* maximum, const float* sums,
-                          __half* out) {
+                         __half* out) {
   __shared__ scalar::ReduceMemory memory;
   scalar::reduce_partitions<G, D>(memory, lengths, partial, maximum, sums, out);
 }

@@ -1,7 +1,7 @@
-// One block of one partition, for all G heads: the steps of kernels/CONTRACT.md in their order, for every variant
-// but control. K and V are decoded once and serve the G heads from registers.
+// One block of one partition, for all G heads: the steps of kernels/CONTRACT.md in their order, for every
+// variant but control. Each K and V byte is decoded once and serves the G heads from a register.
 //
-// A variant is two policies. They may change which thread loads what and when, never an operation or an order:
+// A variant is two policies. It may change which thread loads what and when, never an operation or an order:
 //   decode   byte -> f32          (decode.cuh)
 //   pages    token i -> its place (pages.cuh)
 #pragma once

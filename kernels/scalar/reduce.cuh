@@ -10,8 +10,8 @@ struct ReduceMemory {
   WarpValues sum;
 };
 
-// out f16 [1, G, D]; partial f32 [1, G, 256, D]; maximum, sums f32 [1, G, 256]. A length of 0 or less is zeros,
-// and the workspace is not read.
+// out f16 [1, G, D]; partial f32 [1, G, 256, D]; maximum, sums f32 [1, G, 256]. A length of 0 or less gives
+// zeros, and the workspace is not read.
 template <int G, int D>
 __device__ __forceinline__ void reduce_partitions(ReduceMemory& m, const int* lengths, const float* partial,
                                                   const float* maximum, const float* sums, __half* out) {

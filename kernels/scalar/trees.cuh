@@ -1,5 +1,5 @@
-// The contract's trees over the 8 warp values of a block. Every thread climbs for itself: no barrier is needed
-// but the one that publishes the values.
+// The contract's trees over the 8 warp values of a block. Every thread climbs for itself: no barrier is
+// needed but the one that publishes the values.
 #pragma once
 #include "../paged/arithmetic.cuh"
 #include "geometry.cuh"

@@ -50,7 +50,8 @@ def test_sources_compile_unchanged(tool: str, name: str) -> None:
     assert built.identity.sources.keys() == {f"{name}.cu"}
 
 
-def test_errors_name_the_line(tool: str, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("tool")
+def test_errors_name_the_line(tmp_path: Path) -> None:
     (tmp_path / "kernels").mkdir()
     (tmp_path / "kernels/k.cu").write_text("\n__global__ void k(int* p) { p[0] = nothing; }\n")
     with pytest.raises(CompileError, match=r"^kernels/k\.cu\(2\): error: identifier \"nothing\" is undefined"):

@@ -221,7 +221,7 @@ def test_no_compiler(project: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
         build(project, cache)
 
 
-def test_cxx_is_used(project: Path, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cxx_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrapper = tmp_path / "my-compiler"
     wrapper.write_text(f'#!/bin/sh\ntouch {tmp_path}/used\nexec g++ "$@"\n')
     wrapper.chmod(0o755)

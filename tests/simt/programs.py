@@ -69,7 +69,8 @@ def launch(
     seed: int = 0,
 ) -> Ended:
     """One launch. Arrays become buffers b0, b1, ... with guards; strings are arguments as they are."""
-    words, head, tail, arrays = [], [f"threads {threads}", f"seed {seed}"], [], {}
+    words, head, tail = [], [f"threads {threads}", f"seed {seed}"], []
+    arrays: dict[str, Array] = {}
     for arg in args:
         if isinstance(arg, str):
             words.append(arg)

@@ -20,11 +20,15 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from audit import sparse
 from audit.errors import ProjectError
 from audit.spec import Array, Buffer, Case, Inputs, Role
 
 GUARD_BYTES = 4096
 Policy = Literal["guarded", "exact"]
+
+_MAPPED_FROM = 1 << 24
+"""Files of so many bytes are mapped, not read: the largest inputs would otherwise be in memory once a variant."""
 
 _GUARD_LOW = (0x7F7F, 0x7FFF, 0xFF7F, 0xFFFF)
 _GUARD_HIGH = (0x7FFF, 0xFFFF)  # the upper half of an f32 must make it a NaN
@@ -108,22 +112,28 @@ def create(folder: Path, slots: Sequence[Slot], inputs: Inputs, case: Case, buff
     """Write the buffers' files: guards, the inputs' data, zeros elsewhere (each step poisons those).
 
     Inputs are converted to the buffer's dtype where both are floating point (a generator draws f64); any other
-    difference of dtype, or of shape, is a ProjectError.
+    difference of dtype, or of shape, is a ProjectError. Where an input is sparse its file is.
     """
     for slot, buffer in zip(slots, buffers, strict=True):
         with (folder / slot.file).open("wb") as file:
             file.write(_guard_bytes(slot, 0, slot.offset))
             if slot.role == "in":
-                file.write(encode_input(buffer, case, inputs))
+                for at, block in sparse.blocks(input_array(buffer, case, inputs)):
+                    file.seek(slot.offset + at)
+                    file.write(block.data)
             file.seek(slot.offset + slot.size)
             file.write(_guard_behind(slot))
+            file.truncate(slot.file_size)
 
 
-def encode_input(buffer: Buffer, case: Case, inputs: Inputs) -> bytes:
-    """The bytes of one input buffer; ProjectError where an array is missing or does not fit."""
+def input_array(buffer: Buffer, case: Case, inputs: Inputs) -> Array:
+    """One input as it lies in its buffer, C-contiguous; the array itself where it needs no conversion.
+
+    ProjectError where an array is missing or does not fit.
+    """
     if buffer.name not in inputs:
         raise ProjectError(f"operator {case.operator}: inputs() gave no array for the buffer {buffer.name!r}")
-    array = np.asarray(inputs[buffer.name])
+    array = np.asanyarray(inputs[buffer.name])
     dtype = buffer.numpy_dtype()
     if array.dtype != dtype:
         if array.dtype.kind != "f" or dtype.kind != "f":
@@ -131,24 +141,34 @@ def encode_input(buffer: Buffer, case: Case, inputs: Inputs) -> bytes:
         array = array.astype(dtype)
     if array.shape != buffer.shape(case):
         raise ProjectError(f"input {buffer.name}: expected shape {buffer.shape(case)}, but got {array.shape}")
-    return np.ascontiguousarray(array).tobytes()
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
+
+
+def encode_input(buffer: Buffer, case: Case, inputs: Inputs) -> memoryview:
+    """The bytes of `input_array`, not copied; those of a sparse one with all its holes."""
+    return input_array(buffer, case, inputs).data
 
 
 def read(path: Path, slot: Slot) -> Snapshot:
-    """Read a buffer's file, or a copy of it, and compare its guards with what was laid."""
-    raw = np.fromfile(path, np.uint8)
-    if raw.size != slot.file_size:
-        raise ValueError(f"{path}: expected {slot.file_size} bytes, but got {raw.size}")
+    """Read a buffer's file, or a copy of it, and compare its guards with what was laid.
+
+    The data of a large file are mapped, read-only, and stay when the file's name is removed.
+    """
+    size = path.stat().st_size
+    if size != slot.file_size:
+        raise ValueError(f"{path}: expected {slot.file_size} bytes, but got {size}")
     end = slot.offset + slot.size
-    before = np.frombuffer(_guard_bytes(slot, 0, slot.offset), np.uint8)
-    behind = np.frombuffer(_guard_behind(slot), np.uint8)
-    broken = np.concatenate(
-        (
-            np.flatnonzero(raw[: slot.offset] != before) - slot.offset,
-            np.flatnonzero(raw[end:] != behind) + slot.size,
-        )
-    )
-    return Snapshot(raw[slot.offset : end], tuple(int(at) for at in broken[:64]))
+    with path.open("rb") as file:
+        before = _differing(file.read(slot.offset), _guard_bytes(slot, 0, slot.offset))
+        data: Array
+        if size < _MAPPED_FROM:
+            data = np.fromfile(file, np.uint8, slot.size)
+        else:
+            data = sparse.mapped(path, slot.offset, slot.size)
+        file.seek(end)
+        behind = _differing(file.read(), _guard_behind(slot))
+    broken = [at - slot.offset for at in before] + [at + slot.size for at in behind]
+    return Snapshot(data, tuple(broken[:64]))
 
 
 def typed(snapshot: Snapshot, buffer: Buffer, case: Case) -> Array:
@@ -157,13 +177,21 @@ def typed(snapshot: Snapshot, buffer: Buffer, case: Case) -> Array:
 
 
 def input_digest(inputs: Mapping[str, Array | np.generic]) -> str:
-    """sha256 over names, dtypes, shapes and bytes of all inputs."""
+    """sha256 over names, dtypes, shapes and bytes of all inputs; of a sparse array positions and bytes of its blocks
+    that hold anything but zeros."""
     digest = hashlib.sha256()
     for name in sorted(inputs):
-        array = np.asarray(inputs[name])
+        array = np.asanyarray(inputs[name])
         digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
+        for at, block in sparse.blocks(array if array.flags.c_contiguous else np.ascontiguousarray(array)):
+            if isinstance(array, sparse.SparseArray):
+                digest.update(f"@{at};".encode())
+            digest.update(block.data)
     return digest.hexdigest()
+
+
+def _differing(found: bytes, laid: bytes) -> list[int]:
+    return np.flatnonzero(np.frombuffer(found, np.uint8) != np.frombuffer(laid, np.uint8)).tolist()
 
 
 def _guard_word(salt: str) -> bytes:
@@ -178,8 +206,9 @@ def _guard_word(salt: str) -> bytes:
 
 
 def _guard_bytes(slot: Slot, start: int, stop: int) -> bytes:
-    word = bytes.fromhex(slot.guard)
-    return (word * (stop // 8 + 1))[start:stop]
+    """The guard's bytes from `start` to `stop`, as offsets in the file: the word repeats from the file's start."""
+    word, phase = bytes.fromhex(slot.guard), start % 8
+    return (word * ((phase + stop - start) // 8 + 1))[phase : phase + stop - start]
 
 
 def _guard_behind(slot: Slot) -> bytes:

@@ -26,6 +26,7 @@ from audit.metrics import metrics
 from audit.plan import Plan
 from audit.project import Project
 from audit.spec import Array, Case, Inputs, Operator, Variant
+from audit.vacuity import Exposure, OmissionShare, expose, omission_share
 
 T = TypeVar("T")
 
@@ -36,6 +37,7 @@ class CaseOutcome(msgspec.Struct, frozen=True):
     record: CaseRecord
     audits: tuple[Audit, ...]
     builds: dict[str, BuildIdentity]
+    exposures: tuple[Exposure, ...]
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ def audit_case(
     views: dict[str, View] = {}
     audits = []
     builds: dict[str, BuildIdentity] = {}
+    exposures: list[Exposure] = []
+    share: OmissionShare | None = None
     for planned in plan.variants:
         variant = operator.variant(planned.name)
         began = time.monotonic()
@@ -70,19 +74,30 @@ def audit_case(
             build_key = f"{variant.name}-{view.build.key[:16]}"
             builds[build_key] = view.build
         verdict = worst([result.verdict for result in results])
+        if variant.parent is None and verdict == "pass" and not exposures:
+            exposures = _ask(case, "a mutation", lambda view=view: list(expose(view)))
+            share = _ask(case, "omission_share", omission_share, view)
         measured = tuple(_ask(case, "measuring", lambda view=view: list(metrics(view))))
         seconds = round(time.monotonic() - began, 3)
         audit = Audit(case.id, variant.name, verdict, seconds, results, measured, build_key)
         audits.append(audit)
         on_audit(audit)
     digest = arena.input_digest(prepared.inputs)
-    record = CaseRecord(case, digest, capture.manifest_sha256 if capture else None, tuple(prepared.steps))
-    return CaseOutcome(record, tuple(audits), builds)
+    record = CaseRecord(
+        case=case,
+        inputs_sha256=digest,
+        capture_sha256=capture.manifest_sha256 if capture else None,
+        steps=tuple(prepared.steps),
+        omission_share=share,
+    )
+    return CaseOutcome(record, tuple(audits), builds, tuple(exposures))
 
 
 def _prepare(operator: Operator, case: Case, capture: Capture | None) -> Prepared:
     inputs = _inputs(operator, case, capture)
     changes = _ask(case, "steps", operator.steps, case, inputs)
+    if case.first_step_only:
+        changes = dict(list(changes.items())[:1])
     steps = {name: {**inputs, **change} for name, change in changes.items()}
     if operator.admit_inputs:
         for given in steps.values():
@@ -100,7 +115,8 @@ def _load(project: Project, case: Case) -> Capture | None:
 
 def _inputs(operator: Operator, case: Case, capture: Capture | None) -> Inputs:
     if capture is None:
-        return _ask(case, "inputs", operator.inputs, case, case.rng())
+        make = operator.probe(case.probe).inputs if case.probe else operator.inputs
+        return _ask(case, "inputs", make, case, case.rng())
     if operator.from_capture is None:
         raise ProjectError(f"operator {operator.name}: cases with a capture need from_capture")
     return _ask(case, "from_capture", operator.from_capture, case, capture)

@@ -11,7 +11,7 @@ from audit.capture.store import CaptureStore
 from audit.checks import CHECKS
 from audit.errors import PlanError
 from audit.project import Project
-from audit.spec import AxisValue, Case, Operator, Shape
+from audit.spec import AxisValue, Case, Line, Operator, Shape
 
 
 class PlannedVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,18 +45,25 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Selection(msgspec.Struct, frozen=True):
     """How a user narrows or adds to the default plan. Axis values narrow it to the cases that have them, and add a
-    case where none has; captures are then left out unless named. Empty means the default."""
+    case where none has. Captures and probes are left out where axes or seeds are given, unless named. Empty or None
+    means the default; `full` adds the lines that the default leaves out."""
 
     axes: Mapping[str, Sequence[AxisValue]] = {}
     variants: Sequence[str] = ()
     captures: Sequence[str] | None = None
+    probes: Sequence[str] | None = None
     seeds: Sequence[int] = ()
+    full: bool = False
 
 
 def make(project: Project, shape_name: str, selection: Selection, *, arch: str, time_limit: float) -> Plan:
     """The plan of one shape; PlanError where the selection names what does not exist or is out of range."""
     operator, shape = project.shape(shape_name)
-    cases = [*_generated(operator, shape, selection), *_captured(project, operator, shape, selection)]
+    cases = [
+        *_generated(operator, shape, selection),
+        *_probed(operator, shape, selection),
+        *_captured(project, operator, shape, selection),
+    ]
     if not cases:
         raise PlanError(f"shape {shape_name}: no case is left by the options given; widen them")
     return Plan(
@@ -73,27 +80,49 @@ def make(project: Project, shape_name: str, selection: Selection, *, arch: str, 
 
 
 def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[Case]:
-    if selection.captures and not selection.axes and not selection.seeds:
+    """The lines of the written plan that the selection keeps, and cases for what it asks for beyond them."""
+    if (selection.captures or selection.probes) and not selection.axes and not selection.seeds:
         return []
-    lines = operator.plan.get(shape.name, operator.plan.get("", [{}]))
+    lines = [line for line in _lines(operator, shape, selection.full) if line.probe is None]
     cases: list[Case] = []
     for seed in selection.seeds or (1,):
-        planned = [operator.case(shape, line, seed) for line in lines]
+        planned = [operator.case(shape, line.axes, seed=seed, first_step_only=line.first_step_only) for line in lines]
         if not selection.axes:
             cases += planned
+            continue
         for values in itertools.product(*selection.axes.values()):
             wanted = dict(zip(selection.axes, values, strict=True))
-            added = operator.case(shape, wanted, seed)  # refuses what no case can have
+            added = operator.case(shape, wanted, seed=seed)  # refuses what no case can have
             matching = [case for case in planned if wanted.items() <= case.axes.items()]
             cases += matching or [added]
     return list({case.id: case for case in cases}.values())
+
+
+def _probed(operator: Operator, shape: Shape, selection: Selection) -> list[Case]:
+    narrowed = selection.axes or selection.seeds or selection.captures
+    wanted = selection.probes if selection.probes is not None else () if narrowed else ("all",)
+    for name in wanted:
+        if name != "all":
+            operator.probe(name)
+    cases = [
+        operator.case(shape, line.axes, probe=line.probe, first_step_only=line.first_step_only)
+        for line in _lines(operator, shape, selection.full)
+        if line.probe is not None and ("all" in wanted or line.probe in wanted)
+    ]
+    axes = selection.axes.items()
+    return [case for case in cases if all(case.axes[name] in values for name, values in axes)]
+
+
+def _lines(operator: Operator, shape: Shape, full: bool) -> list[Line]:
+    lines = operator.plan.get(shape.name, operator.plan.get("", (Line(),)))
+    return [line for line in lines if full or not line.full]
 
 
 def _captured(project: Project, operator: Operator, shape: Shape, selection: Selection) -> list[Case]:
     planned = operator.captures.get(shape.name, operator.captures.get("", ()))
     wanted = selection.captures
     if wanted is None:
-        wanted = () if selection.axes or selection.seeds else planned
+        wanted = () if selection.axes or selection.seeds or selection.probes else planned
     if "all" in wanted:
         wanted = planned
     if not wanted:

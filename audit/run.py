@@ -37,6 +37,7 @@ def run(
     began = time.monotonic()
     outcomes = _all_cases(project, plan, on_audit, executor)
     audits = tuple(audit for outcome in outcomes for audit in outcome.audits)
+    exposures = tuple(exposure for outcome in outcomes for exposure in outcome.exposures)
     evidence = Evidence(
         schema=SCHEMA,
         tool=__version__,
@@ -48,7 +49,8 @@ def run(
         builds={key: build for outcome in outcomes for key, build in outcome.builds.items()},
         cases=tuple(outcome.record for outcome in outcomes),
         audits=audits,
-        summary=summarize(plan, audits, round(time.monotonic() - began, 2)),
+        exposures=exposures,
+        summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2)),
     )
     return evidence, draft.finish(evidence, {REPORT: render(evidence).encode()})
 

@@ -34,7 +34,9 @@ def cached_folder(cache: Path, kind: str, key: str, names: Sequence[str], build:
     with _locked(folder.parent / f".{key}.lock"):
         if _is_whole(folder, names):
             return folder
-        aside = Path(tempfile.mkdtemp(prefix=f".{key}.", dir=folder.parent))
+        for left in folder.parent.glob(f".{key}.*.aside"):  # by a process that was killed: the lock is ours
+            shutil.rmtree(left, ignore_errors=True)
+        aside = Path(tempfile.mkdtemp(prefix=f".{key}.", suffix=".aside", dir=folder.parent))
         try:
             build(aside)
             (aside / _HASH).write_text(_hash(aside, names))

@@ -34,7 +34,7 @@ _X86_FLAGS = ("-mavx2", "-mfma", "-mf16c")
 
 
 class Compiler(msgspec.Struct, frozen=True):
-    """`command` with its fixed arguments; `version` is its first line of --version, with its path."""
+    """`command` with its fixed arguments; `version` is its path, these arguments and the first line of --version."""
 
     command: tuple[str, ...]
     version: str
@@ -67,7 +67,8 @@ def find_compiler() -> Compiler:
     asked = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
     if asked.returncode != 0:
         raise ToolMissing(f"{path} --version ended with {asked.returncode}: {asked.stderr.strip()[:200]}; {_INSTALL}")
-    return Compiler(tuple(command), f"{os.path.realpath(path)}: {asked.stdout.splitlines()[0]}")
+    fixed = "".join(f" {argument}" for argument in command[1:])
+    return Compiler(tuple(command), f"{os.path.realpath(path)}{fixed}: {asked.stdout.splitlines()[0]}")
 
 
 def require_cpu(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:

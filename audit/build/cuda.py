@@ -117,7 +117,7 @@ def _by_nvrtc(
 ) -> _Compiled:
     include = _cuda_headers()
     options = core.ProgramOptions(
-        name=_MAIN,
+        name=str(tree / _MAIN),  # NVRTC looks for quoted includes in the folder of this name first
         arch=arch,
         std="c++17",
         fma=False,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -82,7 +84,8 @@ def build_host(
     key = build_key(parts)
 
     def build(folder: Path) -> None:
-        objects = [_runtime_object(compiler, path, cache) for path in sorted(SIMT.glob("*.cc"))]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(lambda path: _runtime_object(compiler, path, cache), sorted(SIMT.glob("*.cc"))))
         _compile(compiler, flags, rewritten, str(parts["program"]), objects, root.resolve(), folder)
         content = (folder / _PROGRAM).read_bytes()
         identity = BuildIdentity(

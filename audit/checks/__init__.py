@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from audit.checks.bytes import bytes_, repeat
 from audit.checks.completion import completion
-from audit.checks.error import error
+from audit.checks.error import error, probe
 from audit.checks.finite import finite
 from audit.checks.guards import guards
 from audit.checks.identity import identity
@@ -23,6 +23,7 @@ CHECKS: Mapping[str, Callable[[View], Iterator[Result]]] = {
     "finite": finite,
     "repeat": repeat,
     "error": error,
+    "probe": probe,
 }
 
 __all__ = ["CHECKS", "Figure", "Result", "Step", "Verdict", "View", "worst"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from audit.bounds import Bound
+from audit.bounds import Bound, Measured
 from audit.checks.result import Figure, Result
 from audit.checks.view import Step, View
 from audit.spec import Array
@@ -23,14 +23,28 @@ def error(view: View) -> Iterator[Result]:
                 yield result
 
 
+def probe(view: View) -> Iterator[Result]:
+    """A probe's closed form holds in the first step, within the limit that the probe argues."""
+    if view.case.probe is None:
+        return
+    found = view.operator.probe(view.case.probe)
+    for step in view.steps[:1]:
+        with np.errstate(all="ignore"):
+            measured = found.expect(view.case, step.inputs, view.got(step))
+        yield _compare(f"probe:{found.name}", step, measured)
+
+
 def _judge(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Result | None:
     check = f"error:{bound.name}"
     if bound.reference and bound.reference not in step.references:
         return Result(check, "inconclusive", f"there is no reference {bound.reference!r}", step.name)
     with np.errstate(all="ignore"):  # wrong results overflow here; the comparison below still fails them
         measured = bound.measure(view.case, step.inputs, got, step.references.get(bound.reference, {}))
-        if measured is None:
-            return None
+    return None if measured is None else _compare(check, step, measured)
+
+
+def _compare(check: str, step: Step, measured: Measured) -> Result:
+    with np.errstate(all="ignore"):
         within = measured.value <= measured.limit
         # the fraction of the limit that is used; 0 of 0 is 0, and whatever is not within sorts last
         used = np.where(measured.value == 0, 0.0, measured.value / measured.limit)

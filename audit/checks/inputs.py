@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from audit import arena
+from audit import arena, sparse
 from audit.checks.result import Figure, Result
 from audit.checks.view import View
 
@@ -16,15 +14,18 @@ def inputs(view: View) -> Iterator[Result]:
     if not view.steps:
         return
     for name, snapshot in view.final_inputs.items():
-        expected = arena.encode_input(view.buffers[name], view.case, view.steps[-1].inputs)
-        if changed := np.flatnonzero(snapshot.data != np.frombuffer(expected, np.uint8)).tolist():
-            element = changed[0] // view.buffers[name].numpy_dtype().itemsize
+        expected = arena.input_array(view.buffers[name], view.case, view.steps[-1].inputs)
+        changed, first = 0, 0
+        for positions in sparse.differing(snapshot.data, expected):
+            first = first if changed else int(positions[0])
+            changed += len(positions)
+        if changed:
             yield Result(
                 "inputs",
                 "fail",
-                f"{len(changed)} bytes of the input {name} were changed",
-                where=view.place(name, element),
-                measured=Figure.of(len(changed)),
+                f"{changed} bytes of the input {name} were changed",
+                where=view.place(name, first // view.buffers[name].numpy_dtype().itemsize),
+                measured=Figure.of(changed),
                 limit=Figure.of(0),
             )
             return

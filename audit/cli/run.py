@@ -29,7 +29,9 @@ _SHOWN = 12
 @click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE", help="Only cases with this axis value.")
 @click.option("--variant", "variants", multiple=True, help="Only this variant, and the parents it is compared with.")
 @click.option("--capture", "captures", multiple=True, help="Only this capture; `all` for all, `none` for none.")
+@click.option("--probe", "probes", multiple=True, help="Only this structured probe; `all` for all, `none` for none.")
 @click.option("--seed", "seeds", type=int, multiple=True, help="Seeds of generated inputs (default 1).")
+@click.option("--full", is_flag=True, help="Also the cases that the default plan leaves out.")
 @click.option("--arch", default="sm_90", show_default=True, help="Whose tensor cores the host backend models.")
 @click.option("--time-limit", default=120.0, show_default=True, help="Seconds for one variant in one case.")
 @click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
@@ -41,7 +43,9 @@ def command(
     axes: tuple[str, ...],
     variants: tuple[str, ...],
     captures: tuple[str, ...],
+    probes: tuple[str, ...],
     seeds: tuple[int, ...],
+    full: bool,
     arch: str,
     time_limit: float,
     folder: Path,
@@ -56,8 +60,10 @@ def command(
     selection = planning.Selection(
         axes=_axes(contexts, axes),
         variants=variants,
-        captures=None if not captures else tuple(name for name in captures if name != "none"),
+        captures=_named(captures),
+        probes=_named(probes),
         seeds=seeds,
+        full=full,
     )
     plan = planning.make(project, shape, selection, arch=arch, time_limit=time_limit)
     words = shlex.join(["audit", *sys.argv[1:]])
@@ -67,6 +73,10 @@ def command(
         )
     click.echo(_json(evidence, path) if as_json else _text(evidence, path))
     raise click.exceptions.Exit(_EXIT[evidence.summary.verdict])
+
+
+def _named(names: tuple[str, ...]) -> tuple[str, ...] | None:
+    return tuple(name for name in names if name != "none") if names else None
 
 
 def _axes(contexts: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, list[AxisValue]]:
@@ -90,7 +100,9 @@ def _number(text: str) -> AxisValue:
 
 def _json(evidence: Evidence, path: Path) -> str:
     """verdict, planned, ran, passed, failed, inconclusive, seconds, and the evidence's folder."""
-    return msgspec.json.encode({**msgspec.structs.asdict(evidence.summary), "evidence": str(path)}).decode()
+    summary = msgspec.structs.asdict(evidence.summary)
+    del summary["vacuous"]
+    return msgspec.json.encode({**summary, "evidence": str(path)}).decode()
 
 
 def _text(evidence: Evidence, path: Path) -> str:
@@ -105,6 +117,10 @@ def _text(evidence: Evidence, path: Path) -> str:
             lines.append(f"{'':13}measured {result.measured.text}, limit {result.limit.text}{where}")
     if len(found) > _SHOWN:
         lines.append(f"... and {len(found) - _SHOWN} more; the report has them all")
+    if summary.vacuous:
+        lines.append(
+            f"inconclusive vacuity: no check of this plan can tell a right result from {', '.join(summary.vacuous)}"
+        )
     lines += [
         f"{summary.verdict}: {summary.passed} passed, {summary.failed} failed, {summary.inconclusive} inconclusive, "
         f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s",

@@ -9,6 +9,7 @@ from audit.checks.result import Result, Verdict
 from audit.metrics import Metric
 from audit.plan import Plan
 from audit.spec import Case
+from audit.vacuity import Exposure, OmissionShare, unseen
 
 SCHEMA = 1
 
@@ -30,6 +31,7 @@ class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inputs_sha256: str
     capture_sha256: str | None
     steps: tuple[str, ...]
+    omission_share: OmissionShare | None
 
 
 class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,6 +56,7 @@ class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failed: int
     inconclusive: int
     seconds: float
+    vacuous: tuple[str, ...] = ()  # mutations that no check told from the right result in any case
 
 
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,14 +72,18 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     builds: dict[str, BuildIdentity]
     cases: tuple[CaseRecord, ...]
     audits: tuple[Audit, ...]
+    exposures: tuple[Exposure, ...]
     summary: Summary
 
 
-def summarize(plan: Plan, audits: tuple[Audit, ...], seconds: float) -> Summary:
-    """The verdict over a run: a finding outweighs all; what was planned and did not run is inconclusive."""
+def summarize(plan: Plan, audits: tuple[Audit, ...], exposures: tuple[Exposure, ...], seconds: float) -> Summary:
+    """The verdict over a run: a finding outweighs all; what was planned and did not run is inconclusive, and so is a
+    plan in which no check can tell some wrong result from the right one."""
     count = {verdict: sum(audit.verdict == verdict for audit in audits) for verdict in ("pass", "fail", "inconclusive")}
     whole = len(audits) == plan.audits > 0
-    verdict: Verdict = "fail" if count["fail"] else "pass" if whole and not count["inconclusive"] else "inconclusive"
+    vacuous = unseen(exposures)
+    sound = whole and not count["inconclusive"] and not vacuous
+    verdict: Verdict = "fail" if count["fail"] else "pass" if sound else "inconclusive"
     return Summary(
         verdict,
         plan.audits,
@@ -85,4 +92,5 @@ def summarize(plan: Plan, audits: tuple[Audit, ...], seconds: float) -> Summary:
         count["fail"],
         plan.audits - count["pass"] - count["fail"],
         seconds,
+        vacuous,
     )

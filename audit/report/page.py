@@ -28,6 +28,8 @@ def render(evidence: Evidence) -> str:
         matrix=tables.matrix(evidence),
         errors=tables.error_table(evidence),
         captures=tables.captures(evidence),
+        vacuity=tables.vacuity(evidence),
+        metrics=tables.metric_rows(evidence),
         check_names=tables.check_names(evidence),
         check_verdict=_check_verdict,
         marks=_MARKS,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import struct
+from collections import Counter
 
 import msgspec
 
 from audit.checks.result import Figure, Result
 from audit.evidence.schema import Audit, Evidence
+from audit.metrics import Metric
 from audit.spec import Case
 
 
@@ -68,6 +70,44 @@ def captures(evidence: Evidence) -> list[CaptureRow]:
         for record in evidence.cases
         if record.case.capture
     ]
+
+
+class VacuityRow(msgspec.Struct, frozen=True):
+    """One mutation: how many cases it could show in, and which checks caught it in how many of them."""
+
+    mutation: str
+    applied: int
+    caught: int
+    by: dict[str, int]
+
+
+def vacuity(evidence: Evidence) -> list[VacuityRow]:
+    """The mutations of the plan, those that nothing caught first."""
+    rows = []
+    for name in dict.fromkeys(exposure.mutation for exposure in evidence.exposures):
+        mine = [exposure for exposure in evidence.exposures if exposure.mutation == name and exposure.applies]
+        by = Counter(check for exposure in mine for check in exposure.caught_by)
+        rows.append(VacuityRow(name, len(mine), sum(bool(e.caught_by) for e in mine), dict(by.most_common())))
+    return sorted(rows, key=lambda row: row.caught > 0)
+
+
+class MetricRow(msgspec.Struct, frozen=True):
+    """One case, variant and array: the step with the largest relative error."""
+
+    case: str
+    variant: str
+    metric: Metric
+
+
+def metric_rows(evidence: Evidence) -> list[MetricRow]:
+    """Errors in numbers: for each case, variant and array the step with the largest relative L2."""
+    found: dict[tuple[str, str, str], MetricRow] = {}
+    for audit in evidence.audits:
+        for metric in audit.metrics:
+            key = (audit.case, audit.variant, metric.name)
+            if key not in found or not value(metric.relative_l2) <= value(found[key].metric.relative_l2):
+                found[key] = MetricRow(audit.case, audit.variant, metric)
+    return list(found.values())
 
 
 def check_names(evidence: Evidence) -> list[str]:

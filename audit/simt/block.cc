@@ -46,8 +46,8 @@ uint3 Block::thread_index(unsigned thread) const {
 void Block::run(const Grid& grid, std::uint64_t number) {
   grid_ = &grid;
   const std::uint64_t per_layer = static_cast<std::uint64_t>(grid.blocks.x) * grid.blocks.y;
-  index_ = {static_cast<unsigned>(number % grid.blocks.x), static_cast<unsigned>(number / grid.blocks.x % grid.blocks.y),
-            static_cast<unsigned>(number / per_layer)};
+  index_ = {static_cast<unsigned>(number % grid.blocks.x),
+            static_cast<unsigned>(number / grid.blocks.x % grid.blocks.y), static_cast<unsigned>(number / per_layer)};
   threads_ = live_ = grid.threads.x * grid.threads.y * grid.threads.z;
   random_ = grid.seed == 0 ? 0 : mix(grid.seed ^ mix(number)) | 1;
   arrived_ = 0;
@@ -83,23 +83,61 @@ void Block::run(const Grid& grid, std::uint64_t number) {
   running_block = nullptr;
 }
 
-void Block::enter(unsigned thread) {
+inline void Block::enter(unsigned thread) {
   current_ = thread;
   threadIdx = thread_indices_[thread];
+}
+
+inline void Block::make_ready(unsigned warp, std::uint32_t lanes) {
+  if (lanes == 0) return;
+  warps_[warp].ready |= lanes;
+  active_warps_ |= bit(warp);
+}
+
+// The first set bit after `after`, cyclically; or, if the schedule is random, any with equal chances. `bits` is not 0.
+inline unsigned Block::pick_bit(std::uint32_t bits, unsigned after) {
+  if (random_ != 0) {
+    random_ ^= random_ << 13;
+    random_ ^= random_ >> 7;
+    random_ ^= random_ << 17;
+    for (std::uint64_t skip = (random_ >> 32) % static_cast<unsigned>(__builtin_popcount(bits)); skip > 0; --skip)
+      bits &= bits - 1;
+    return static_cast<unsigned>(__builtin_ctz(bits));
+  }
+  const unsigned start = (after + 1) % 32;
+  const std::uint32_t turned = bits >> start | bits << ((32 - start) % 32);
+  return (static_cast<unsigned>(__builtin_ctz(turned)) + start) % 32;
+}
+
+inline unsigned Block::next_thread() {
+  unsigned number = current_ / kLanes;
+  if (random_ != 0 || warps_[number].ready == 0) {
+    if (warps_[number].ready == 0 && warps_[number].converging != 0) release_converging(number);
+    if (warps_[number].ready == 0) active_warps_ &= ~bit(number);
+    if (active_warps_ == 0) fail_stuck();
+    if (random_ != 0 || warps_[number].ready == 0) number = pick_bit(active_warps_, number);
+    if (warps_[number].ready == 0) release_converging(number);
+  }
+  Warp& warp = warps_[number];
+  const unsigned lane = pick_bit(warp.ready, warp.cursor);
+  warp.ready &= ~bit(lane);
+  warp.cursor = lane;
+  if (warp.ready == 0 && warp.converging == 0) active_warps_ &= ~bit(number);
+  return number * kLanes + lane;
+}
+
+inline void Block::suspend() {
+  const unsigned left = current_;
+  const unsigned next = next_thread();
+  if (next == left) return;
+  enter(next);
+  switch_context(contexts_[left], contexts_[next]);
 }
 
 void Block::fiber_main() {
   Block& block = *running_block;
   block.grid_->kernel->call(block.grid_->arguments);
   block.exit_thread();
-}
-
-void Block::suspend() {
-  const unsigned left = current_;
-  const unsigned next = next_thread();
-  if (next == left) return;
-  enter(next);
-  switch_context(contexts_[left], contexts_[next]);
 }
 
 void Block::exit_thread() {
@@ -115,44 +153,6 @@ void Block::exit_thread() {
     switch_context(contexts_[left], contexts_[current_]);
   }
   __builtin_unreachable();
-}
-
-void Block::make_ready(unsigned warp, std::uint32_t lanes) {
-  if (lanes == 0) return;
-  warps_[warp].ready |= lanes;
-  active_warps_ |= bit(warp);
-}
-
-// The first set bit after `after`, cyclically; or, if the schedule is random, any with equal chances. `bits` is not 0.
-unsigned Block::pick_bit(std::uint32_t bits, unsigned after) {
-  if (random_ != 0) {
-    random_ ^= random_ << 13;
-    random_ ^= random_ >> 7;
-    random_ ^= random_ << 17;
-    for (std::uint64_t skip = (random_ >> 32) % static_cast<unsigned>(__builtin_popcount(bits)); skip > 0; --skip)
-      bits &= bits - 1;
-    return static_cast<unsigned>(__builtin_ctz(bits));
-  }
-  const unsigned start = (after + 1) % 32;
-  const std::uint32_t turned = bits >> start | bits << ((32 - start) % 32);
-  return (static_cast<unsigned>(__builtin_ctz(turned)) + start) % 32;
-}
-
-unsigned Block::next_thread() {
-  unsigned number = current_ / kLanes;
-  if (random_ != 0 || warps_[number].ready == 0) {
-    if (warps_[number].ready == 0 && warps_[number].converging != 0) release_converging(number);
-    if (warps_[number].ready == 0) active_warps_ &= ~bit(number);
-    if (active_warps_ == 0) fail_stuck();
-    if (random_ != 0 || warps_[number].ready == 0) number = pick_bit(active_warps_, number);
-    if (warps_[number].ready == 0) release_converging(number);
-  }
-  Warp& warp = warps_[number];
-  const unsigned lane = pick_bit(warp.ready, warp.cursor);
-  warp.ready &= ~bit(lane);
-  warp.cursor = lane;
-  if (warp.ready == 0 && warp.converging == 0) active_warps_ &= ~bit(number);
-  return number * kLanes + lane;
 }
 
 unsigned Block::barrier(Barrier kind, bool predicate, Site site) {
@@ -192,14 +192,15 @@ std::uint64_t Block::collective(const Collective& collective, std::uint32_t mask
   const unsigned self = lane();
   const Site& site = brought.site;
   if ((mask & bit(self)) == 0)
-    fail_in_block(Failure::collective, "thread %u (lane %u) called %s at %s:%d with mask 0x%08x, which does not name it",
-                  current_, self, collective.name, site.file, site.line, mask);
+    fail_in_block(Failure::collective,
+                  "thread %u (lane %u) called %s at %s:%d with mask 0x%08x, which does not name it", current_,
+                  self, collective.name, site.file, site.line, mask);
   // A mask may name lanes beyond the block's last thread, as the default one does; they take no part.
   const std::uint32_t lanes = mask & warp.present;
   if ((lanes & warp.exited) != 0)
     fail_in_block(Failure::collective,
-                  "thread %u (lane %u) called %s at %s:%d with mask 0x%08x, but lane %d of that mask has exited", current_,
-                  self, collective.name, site.file, site.line, mask, __builtin_ctz(lanes & warp.exited));
+                  "thread %u (lane %u) called %s at %s:%d with mask 0x%08x, but lane %d of that mask has exited",
+                  current_, self, collective.name, site.file, site.line, mask, __builtin_ctz(lanes & warp.exited));
   if (collective.whole_warp && (lanes != kFullMask))
     fail_in_block(Failure::collective, "%s at %s:%d needs the 32 lanes of a warp; warp %u has lanes 0x%08x",
                   collective.name, site.file, site.line, current_ / kLanes, lanes);
@@ -220,7 +221,8 @@ std::uint64_t Block::collective(const Collective& collective, std::uint32_t mask
   bool complete = (warp.in_collective & lanes) == lanes;
   if (complete && !warp.uniform)
     for (unsigned other = 0; other < kLanes; ++other)
-      if ((lanes & bit(other)) != 0 && (warp.slots[other].mask != mask || warp.slots[other].collective != &collective))
+      if ((lanes & bit(other)) != 0 &&
+          (warp.slots[other].mask != mask || warp.slots[other].collective != &collective))
         complete = false;
   if (complete) {
     collective.complete(warp.slots, lanes);

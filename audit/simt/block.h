@@ -92,7 +92,7 @@ class Block {
   unsigned threads_ = 0;
   unsigned live_ = 0;
   unsigned current_ = 0;
-  std::uint32_t active_warps_ = 0;  // warps with a lane that is ready or converging; may lag behind the last one taken
+  std::uint32_t active_warps_ = 0;  // warps with a lane that is ready or converging; may lag for the current one
   bool running_ = false;
   unsigned atomics_ = 0;
   std::uint64_t random_ = 0;        // 0: in order

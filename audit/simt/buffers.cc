@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "failure.h"
@@ -15,6 +16,16 @@ namespace simt {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
+
+// For describe_address.
+struct Mapped {
+  char path[128];
+  const char* base;
+  std::uint64_t bytes;
+};
+constexpr std::size_t kMaxMapped = 256;
+Mapped mapped[kMaxMapped];
+std::size_t mapped_count = 0;
 
 [[noreturn]] void refuse(const char* doing, const std::string& path) {
   fail(Failure::script, "%s %s: %s", doing, path.c_str(), std::strerror(errno));
@@ -52,7 +63,8 @@ void for_extents(int file, std::uint64_t bytes, Each each) {
 void clear(const Buffer& buffer, std::uint64_t start, std::uint64_t end) {
   if (start >= end) return;
   const std::uint64_t first = buffer.offset + start, last = buffer.offset + end;
-  const std::uint64_t hole = std::min((first + kPage - 1) / kPage * kPage, last), hole_end = std::max(last / kPage * kPage, hole);
+  const std::uint64_t hole = std::min((first + kPage - 1) / kPage * kPage, last);
+  const std::uint64_t hole_end = std::max(last / kPage * kPage, hole);
   std::memset(buffer.base + first, 0, hole - first);
   if (hole_end > hole && fallocate(buffer.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(hole),
                                    static_cast<off_t>(hole_end - hole)) != 0)
@@ -75,7 +87,28 @@ Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t b
                      : mmap(nullptr, buffer.file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer.file, 0);
   if (memory == MAP_FAILED) refuse("cannot map", path);
   buffer.base = static_cast<char*>(memory);
+  if (mapped_count < kMaxMapped) {
+    Mapped& entry = mapped[mapped_count++];
+    std::snprintf(entry.path, sizeof(entry.path), "%s", path.c_str());
+    entry.base = buffer.base;
+    entry.bytes = buffer.file_bytes;
+  }
   return buffer;
+}
+
+void describe_address(const void* address, char* text, std::size_t bytes) {
+  text[0] = '\0';
+  const auto at = reinterpret_cast<std::uint64_t>(address);
+  std::uint64_t nearest = ~0ULL;
+  for (std::size_t i = 0; i < mapped_count; ++i) {
+    const auto base = reinterpret_cast<std::uint64_t>(mapped[i].base), end = base + mapped[i].bytes;
+    const bool before = at < base;
+    const std::uint64_t distance = before ? base - at : at - end;
+    if ((!before && at < end) || distance >= nearest) continue;
+    nearest = distance;
+    std::snprintf(text, bytes, "%llu bytes %s %s", static_cast<unsigned long long>(distance),
+                  before ? "before the start of" : "past the end of", mapped[i].path);
+  }
 }
 
 void fill_buffer(const Buffer& buffer, std::uint64_t word) {
@@ -89,8 +122,8 @@ void load_buffer(const Buffer& buffer, const std::string& path) {
   const int file = open_file(path, O_RDONLY);
   const std::uint64_t bytes = size_of(file, path);
   if (bytes != buffer.bytes)
-    fail(Failure::script, "%s has %llu bytes; its buffer has %llu", path.c_str(), static_cast<unsigned long long>(bytes),
-         static_cast<unsigned long long>(buffer.bytes));
+    fail(Failure::script, "%s has %llu bytes; its buffer has %llu", path.c_str(),
+         static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(buffer.bytes));
   std::uint64_t done = 0;
   for_extents(file, bytes, [&](std::uint64_t start, std::uint64_t end) {
     clear(buffer, done, start);

@@ -1,8 +1,8 @@
 // A program's buffers: files of a bundle mapped into memory. Kernels see a part of each; the rest are guards.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 
 namespace simt {
@@ -15,6 +15,10 @@ struct Buffer {
   std::uint64_t bytes;      // of the data region
   char* data() const { return base + offset; }
 };
+
+// Says where `address` lies relative to the nearest mapped buffer: "12 bytes past the end of k.bin", or nothing.
+// For the signal handler: it takes no lock and no memory.
+void describe_address(const void* address, char* text, std::size_t bytes);
 
 // Each function fails with `script`, naming the file, if the system refuses.
 Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t bytes);

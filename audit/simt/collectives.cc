@@ -82,6 +82,12 @@ std::uint64_t join_collective(const Collective& collective, std::uint32_t mask, 
 
 std::uint32_t active_mask(Site site) { return current_block()->converge(site); }
 
+void trap(Site site) {
+  char where[512];
+  describe_current_thread(where, sizeof(where));
+  fail(Failure::assertion, "%s%s:%d: __trap()", where, site.file, site.line);
+}
+
 void after_atomic(bool contended) {
   if (Block* block = current_block()) block->after_atomic(contended);
 }
@@ -91,8 +97,8 @@ std::uint64_t shuffle(Shuffle kind, std::uint32_t mask, std::uint64_t value, uns
   Block& block = *current_block();
   const Collective& collective = shuffles[static_cast<unsigned>(kind)];
   if (width < 1 || width > 32 || (width & (width - 1)) != 0)
-    fail_in_block(Failure::collective, "%s at %s:%d has width %d; a power of two up to 32 is expected", collective.name,
-                  site.file, site.line, width);
+    fail_in_block(Failure::collective, "%s at %s:%d has width %d; a power of two up to 32 is expected",
+                  collective.name, site.file, site.line, width);
   LaneSlot slot{};
   slot.argument = source_lane(kind, block.lane(), argument, static_cast<unsigned>(width));
   slot.value = value;

@@ -57,6 +57,9 @@ std::uint64_t join_collective(const Collective& collective, std::uint32_t mask, 
 std::uint32_t active_mask(Site site);
 unsigned current_lane();
 
+// Ends the run, as __trap() does.
+[[noreturn]] void trap(Site site);
+
 // Lets other threads of the block run now and then, so that a loop which spins on an atomic ends.
 void after_atomic(bool contended);
 

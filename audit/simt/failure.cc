@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "block.h"
+#include "buffers.h"
 
 namespace simt {
 namespace {
@@ -72,13 +73,17 @@ void on_signal(int number, siginfo_t* info, void*) {
   } else if (number == SIGILL) {
     std::snprintf(line, sizeof(line) - 1, "error memory %sthis CPU lacks an instruction of the program", where);
   } else if (is_stack_guard(address)) {
-    std::snprintf(line, sizeof(line) - 1, "error memory %sthe thread's stack of %zu KiB overflowed (local arrays, recursion)",
-                  where, kStackBytes / 1024);
+    std::snprintf(line, sizeof(line) - 1,
+                  "error memory %sthe thread's stack of %zu KiB overflowed (local arrays, recursion)", where,
+                  kStackBytes / 1024);
   } else if (info->si_code == SI_KERNEL) {
     std::snprintf(line, sizeof(line) - 1,
                   "error memory %saccess to a misaligned vector or to an address outside the address space", where);
   } else {
-    std::snprintf(line, sizeof(line) - 1, "error memory %saccess to address %p, which no buffer covers", where, address);
+    char nearest[256];
+    describe_address(address, nearest, sizeof(nearest));
+    std::snprintf(line, sizeof(line) - 1, "error memory %saccess to address %p, which no buffer covers%s%s", where,
+                  address, nearest[0] != '\0' ? "; it is " : "", nearest);
   }
   finish(line);
 }

@@ -30,7 +30,8 @@ const char* expected_argument(ArgumentKind kind) {
     case ArgumentKind::u64: return "an unsigned 64-bit integer, u64:VALUE";
     case ArgumentKind::f32: return "a float, f32:HEX8";
     case ArgumentKind::f64: return "a double, f64:HEX16";
-    case ArgumentKind::unsupported: return "a type that launch data cannot carry (pointers, integers, float and double only)";
+    case ArgumentKind::unsupported:
+      return "a type that launch data cannot carry (pointers, integers, float and double only)";
   }
   return "";
 }
@@ -107,7 +108,8 @@ class Script {
     const std::string name = word("a name"), file = word("a file");
     const auto offset = number<std::uint64_t>("an offset in bytes");
     const auto bytes = number<std::uint64_t>("a size in bytes");
-    if (!buffers_.emplace(name, map_buffer(file, offset, bytes)).second) wrong("buffer `" + name + "` is there already");
+    if (buffers_.count(name) != 0) wrong("buffer `" + name + "` is there already");
+    buffers_.emplace(name, map_buffer(file, offset, bytes));
   }
 
   const Buffer& known(const std::string& name) const {
@@ -131,19 +133,21 @@ class Script {
 
   void launch() {
     const auto index = number<unsigned>("a kernel's index");
-    if (index >= kernel_count) wrong("kernel " + std::to_string(index) + " of " + std::to_string(kernel_count) + " does not exist");
+    if (index >= kernel_count)
+      wrong("kernel " + std::to_string(index) + " of " + std::to_string(kernel_count) + " does not exist");
     const Kernel& kernel = kernels[index];
     Grid grid{};
     grid.kernel = &kernel;
-    for (unsigned* extent : {&grid.blocks.x, &grid.blocks.y, &grid.blocks.z, &grid.threads.x, &grid.threads.y, &grid.threads.z})
-      *extent = number<unsigned>("a grid or block size");
+    for (uint3* extents : {&grid.blocks, &grid.threads})
+      for (unsigned* extent : {&extents->x, &extents->y, &extents->z}) *extent = number<unsigned>("a grid or block size");
     grid.shared_bytes = number<unsigned>("a size of shared memory");
     grid.seed = seed_;
     const auto count = number<unsigned>("a count of arguments");
     if (words_.size() - at_ != count)
       wrong("the line says " + std::to_string(count) + " arguments and has " + std::to_string(words_.size() - at_));
     if (count != kernel.parameter_count)
-      fail(Failure::launch, "kernel %s takes %u arguments; the launch has %u", kernel.name, kernel.parameter_count, count);
+      fail(Failure::launch, "kernel %s takes %u arguments; the launch has %u", kernel.name, kernel.parameter_count,
+           count);
     std::vector<std::uint64_t> values(count);
     for (unsigned i = 0; i < count; ++i) values[i] = argument(kernel, i, words_[at_++]);
     grid.arguments = values.data();
@@ -159,10 +163,12 @@ class Script {
     const std::size_t colon = text.find(':');
     const std::string kind = text.substr(0, colon);
     const std::string value = colon == std::string::npos ? "" : text.substr(colon + 1);
-    const auto is = [&](ArgumentKind wanted, const char* written) { return parameter.kind == wanted && kind == written; };
+    const auto is = [&](ArgumentKind wanted, const char* written) {
+      return parameter.kind == wanted && kind == written;
+    };
     if (is(ArgumentKind::pointer, "p")) return pointer(kernel, position, value);
-    if (is(ArgumentKind::i32, "i32")) return in_range<std::int32_t>(kernel, position, parse<std::int32_t>(value, "an i32"));
-    if (is(ArgumentKind::u32, "u32")) return in_range<std::uint32_t>(kernel, position, parse<std::uint32_t>(value, "a u32"));
+    if (is(ArgumentKind::i32, "i32")) return in_range(kernel, position, parse<std::int32_t>(value, "an i32"));
+    if (is(ArgumentKind::u32, "u32")) return in_range(kernel, position, parse<std::uint32_t>(value, "a u32"));
     if (is(ArgumentKind::i64, "i64")) return static_cast<std::uint64_t>(parse<std::int64_t>(value, "an i64"));
     if (is(ArgumentKind::u64, "u64")) return parse<std::uint64_t>(value, "a u64");
     if (is(ArgumentKind::f32, "f32")) return hex<std::uint32_t>(value, "a float of 8 hexadecimal digits");
@@ -190,8 +196,8 @@ class Script {
     const Buffer& buffer = known(text.substr(0, plus));
     const auto offset = parse<std::uint64_t>(text.substr(plus + 1), "an offset in bytes");
     if (offset > buffer.bytes)
-      fail(Failure::launch, "kernel %s, argument %u: %s lies past the %llu bytes of its buffer", kernel.name, position + 1,
-           text.c_str(), static_cast<unsigned long long>(buffer.bytes));
+      fail(Failure::launch, "kernel %s, argument %u: %s lies past the %llu bytes of its buffer", kernel.name,
+           position + 1, text.c_str(), static_cast<unsigned long long>(buffer.bytes));
     const auto address = reinterpret_cast<std::uint64_t>(buffer.data()) + offset;
     const unsigned alignment = kernel.parameters[position].alignment;
     if (address % alignment != 0)

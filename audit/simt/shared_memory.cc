@@ -18,10 +18,14 @@ constexpr unsigned kDynamicAlignment = 16;
 constexpr unsigned kStaticLimit = 48 * 1024;  // ptxas refuses more
 constexpr unsigned char kGuard = 0xB5;
 
+// Doubles what is written already, so that a large block costs no more than a copy.
 void poison(char* at, std::size_t bytes) {
-  for (; bytes >= sizeof(kSharedPoison); bytes -= sizeof(kSharedPoison), at += sizeof(kSharedPoison))
-    std::memcpy(at, &kSharedPoison, sizeof(kSharedPoison));
-  std::memcpy(at, &kSharedPoison, bytes);
+  std::size_t done = bytes < sizeof(kSharedPoison) ? bytes : sizeof(kSharedPoison);
+  std::memcpy(at, &kSharedPoison, done);
+  for (std::size_t part; done < bytes; done += part) {
+    part = done < bytes - done ? done : bytes - done;
+    std::memcpy(at + done, at, part);
+  }
 }
 
 bool is_intact(const char* guard, std::size_t bytes) {
@@ -60,13 +64,14 @@ void* SharedMemory::find_or_create(const SharedObject& object) {
 
   static_bytes_ += object.bytes;
   if (static_bytes_ > kStaticLimit)
-    fail_in_block(Failure::launch, "%s:%d: `%s` takes static shared memory to %zu bytes; the limit is %u, use extern __shared__",
+    fail_in_block(Failure::launch,
+                  "%s:%d: `%s` takes static shared memory to %zu bytes; the limit is %u, use extern __shared__",
                   object.file, object.line, object.name, static_bytes_, kStaticLimit);
   if (static_bytes_ + dynamic_bytes_ > limit_)
     fail_in_block(Failure::launch,
                   "%s:%d: `%s` takes shared memory to %zu bytes (%zu static, %u dynamic); the limit of %s is %u",
-                  object.file, object.line, object.name, static_bytes_ + dynamic_bytes_, static_bytes_, dynamic_bytes_,
-                  target.arch, limit_);
+                  object.file, object.line, object.name, static_bytes_ + dynamic_bytes_, static_bytes_,
+                  dynamic_bytes_, target.arch, limit_);
 
   // Exactly the declared alignment and no better, so that a vector access which needs more is found.
   const std::size_t period = 2 * object.alignment;
@@ -82,8 +87,9 @@ void* SharedMemory::find_or_create(const SharedObject& object) {
 
 void* SharedMemory::dynamic(unsigned alignment) const {
   if (reinterpret_cast<std::size_t>(dynamic_) % alignment != 0 || alignment > kPage)
-    fail_in_block(Failure::launch, "extern __shared__ memory aligned to %u bytes is not supported with %u bytes of it",
-                  alignment, dynamic_bytes_);
+    fail_in_block(Failure::launch,
+                  "extern __shared__ memory aligned to %u bytes is not supported with %u bytes of it", alignment,
+                  dynamic_bytes_);
   return dynamic_;
 }
 

@@ -34,7 +34,7 @@ class SharedMemory {
   };
 
   char* base_;          // static objects grow from here
-  char* end_;           // an inaccessible page starts here: an overrun of dynamic memory of whole 16 bytes stops at once
+  char* end_;           // an inaccessible page starts here, right behind dynamic memory of whole 16 bytes
   char* free_ = nullptr;
   char* dynamic_ = nullptr;
   unsigned dynamic_bytes_ = 0;

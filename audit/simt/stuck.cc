@@ -70,23 +70,28 @@ void Block::fail_stuck() const {
     if (!text.empty()) text += "; ";
     const bool one = group.threads.size() == 1;
     text += ranges(group.threads);
-    text += group.where == "exited" ? (one ? " has exited" : " have exited") : (one ? " waits at " : " wait at ") + group.where;
+    if (group.where == "exited")
+      text += one ? " has exited" : " have exited";
+    else
+      text += (one ? " waits at " : " wait at ") + group.where;
   }
-  fail_in_block(in_barrier ? Failure::barrier : Failure::collective, "threads wait for one another at different places: %s",
-                text.c_str());
+  fail_in_block(in_barrier ? Failure::barrier : Failure::collective,
+                "threads wait for one another at different places: %s", text.c_str());
 }
 
 void Block::fail_on_exit_from_collective(const Warp& warp, unsigned lane) const {
   for (unsigned other = 0; other < kLanes; ++other) {
     const LaneSlot& slot = warp.slots[other];
     if ((warp.in_collective >> other & 1) == 0 || (slot.mask >> lane & 1) == 0) continue;
-    fail_in_block(Failure::collective, "thread %u (lane %u) has exited, but lane %u waits for it at %s%s", current_, lane,
-                  other, at(slot.collective->name, slot.site).c_str(), mask_text(slot.mask).c_str());
+    fail_in_block(Failure::collective, "thread %u (lane %u) has exited, but lane %u waits for it at %s%s", current_,
+                  lane, other, at(slot.collective->name, slot.site).c_str(), mask_text(slot.mask).c_str());
   }
 }
 
 void Block::describe(char* text, std::size_t bytes, bool with_thread) const {
-  int length = std::snprintf(text, bytes, "kernel %s, block (%u, %u, %u)", grid_->kernel->name, index_.x, index_.y, index_.z);
+  // Short enough for every part below to fit into 512 bytes, whatever the kernel is called.
+  int length = std::snprintf(text, bytes, "kernel %.300s, block (%u, %u, %u)", grid_->kernel->name, index_.x, index_.y,
+                             index_.z);
   if (with_thread && running_) {
     const uint3 thread = thread_indices_[current_];
     length += std::snprintf(text + length, bytes - static_cast<std::size_t>(length), ", thread (%u, %u, %u)", thread.x,

@@ -1,5 +1,7 @@
 #include "warp_mma.h"
 
+#include <cstring>
+
 #include "include/fragment_layout.h"
 
 namespace simt {
@@ -8,6 +10,8 @@ namespace {
 constexpr int kWarpLanes = 32;
 constexpr int kDepth = 16;
 
+constexpr int row_major(Coordinate at, int columns) { return at.row * columns + at.column; }
+
 template <int M, int N>
 void complete_mma(LaneSlot* slots, std::uint32_t) {
   alignas(32) std::uint16_t a[M * kDepth], b[kDepth * N];
@@ -15,25 +19,26 @@ void complete_mma(LaneSlot* slots, std::uint32_t) {
   const auto operands = [&](int lane) { return static_cast<const MmaOperands*>(slots[lane].operands); };
   for (int lane = 0; lane < kWarpLanes; ++lane) {
     const MmaOperands& mine = *operands(lane);
-    for (int i = 0; i < M / 2; ++i) {
-      const Coordinate at = a_coordinate(M, lane, i);
-      a[at.row * kDepth + at.column] = mine.a[i];
-    }
-    for (int i = 0; i < N / 2; ++i) {
-      const Coordinate at = b_coordinate(lane, i);
-      b[at.row * N + at.column] = mine.b[i];
-    }
-    for (int i = 0; i < M * N / kWarpLanes; ++i) {
-      const Coordinate at = c_coordinate(M, lane, i);
-      c[at.row * N + at.column] = mine.c[i];
-    }
+    std::uint16_t* a_lane = a + row_major(a_coordinate(M, lane, 0), kDepth);
+    std::uint16_t* b_lane = b + row_major(b_coordinate(lane, 0), N);
+    float* c_lane = c + row_major(c_coordinate(M, lane, 0), N);
+    // Elements 2i and 2i+1 of A, C and D are neighbours in their row.
+#pragma GCC unroll 16
+    for (int i = 0; i < M / 2; i += 2) std::memcpy(a_lane + row_major(a_coordinate(M, 0, i), kDepth), mine.a + i, 4);
+#pragma GCC unroll 16
+    for (int i = 0; i < N / 2; ++i) b_lane[row_major(b_coordinate(0, i), N)] = mine.b[i];
+#pragma GCC unroll 16
+    for (int i = 0; i < M * N / kWarpLanes; i += 2)
+      std::memcpy(c_lane + row_major(c_coordinate(M, 0, i), N), mine.c + i, 8);
   }
   tensor_core_f16(operands(0)->arch, M, N, kDepth, a, b, c, c);
-  for (int lane = 0; lane < kWarpLanes; ++lane)
-    for (int i = 0; i < M * N / kWarpLanes; ++i) {
-      const Coordinate at = c_coordinate(M, lane, i);
-      operands(lane)->d[i] = c[at.row * N + at.column];
-    }
+  for (int lane = 0; lane < kWarpLanes; ++lane) {
+    float* d = operands(lane)->d;
+    const float* c_lane = c + row_major(c_coordinate(M, lane, 0), N);
+#pragma GCC unroll 16
+    for (int i = 0; i < M * N / kWarpLanes; i += 2)
+      std::memcpy(d + i, c_lane + row_major(c_coordinate(M, 0, i), N), 8);
+  }
 }
 
 constexpr Collective products[] = {{"wmma::mma_sync 16x16x16", true, complete_mma<16, 16>},

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
+from audit.spec import Array, Buffer, Case, Inputs, Line, Operator, Shape
 
 from ..paged import axes, inputs
 from .judgement import BOUNDS, REFERENCES, admit, precast
@@ -36,14 +36,14 @@ def written(case: Case, given: Inputs) -> Mapping[str, Array]:
 
 
 _Q6 = (
-    {"context": 1},
-    {"context": 33},
-    {"context": 64},
-    {"context": 129},
-    {"context": 1649, "page": 1648},
-    {"context": 3297, "page": 3296},
+    Line({"context": 1}),
+    Line({"context": 33}),
+    Line({"context": 64}),
+    Line({"context": 129}),
+    Line({"context": 1649, "page": 1648}),
+    Line({"context": 3297, "page": 3296}),
 )
-_OTHERS = ({"context": 33}, {"context": 129}, {"context": 1649, "page": 1648})
+_OTHERS = (Line({"context": 33}), Line({"context": 129}), Line({"context": 1649, "page": 1648}))
 
 grouped = Operator(
     "grouped",

@@ -137,8 +137,9 @@ __global__ void __launch_bounds__(control::kThreads)
   for (int i = warp; i < tokens; i += kWarps) {
     const unsigned char* k_row = k + token_offset(table, page, first + i, k_page_stride, k_token_stride);
     float acc = 0.0f;
-    for (int d = lane; d < D; d += 32)
+    for (int d = lane; d < D; d += 32) {
       acc = __fmaf_rn(__half2float(q[head * D + d]), decode_e4m3(k_row[d]), acc);
+    }
     acc = sum_to_lane_0(acc, 16);
     if (lane == 0) score[i] = acc * score_scale;
   }

@@ -24,8 +24,8 @@ struct Partition {
 
 __device__ __forceinline__ Partition partition_of(int index, int length) {
   const int first = index * kPartitionTokens;
-  const int left = length - first;  // negative, if not 0, where the length is: first >= 0
-  if (left <= 0) return {index, first, 0};
+  if (first >= length) return {index, first, 0};  // so is every partition of a length of 0 or less
+  const int left = length - first;                // cannot overflow any more
   return {index, first, left < kPartitionTokens ? left : kPartitionTokens};
 }
 

@@ -75,7 +75,7 @@ def test_the_same_build_comes_from_the_cache(project: Path, cache: Path) -> None
     written = first.executable.stat().st_mtime_ns
     assert build(project, cache) == first
     assert first.executable.stat().st_mtime_ns == written
-    assert not [path for path in (cache / "host").iterdir() if path.name.endswith(".tmp")]
+    assert not [path for path in (cache / "host").iterdir() if path.name.endswith(".aside")]
 
 
 def test_whatever_goes_in_changes_the_key(project: Path, cache: Path, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_an_error_names_the_line_of_the_source(project: Path, cache: Path) -> No
     with pytest.raises(CompileError, match=r"kernels/k\.cu:4:\d+: error: 'kValu' was not declared"):
         build(project, cache)
     assert not list((cache / "host").glob("*/program"))
-    assert not list((cache / "host").glob(".*.tmp"))
+    assert not list((cache / "host").glob(".*.aside"))
 
 
 def test_an_entry_that_is_no_kernel(project: Path, cache: Path) -> None:

@@ -25,7 +25,7 @@ def view(tmp_path_factory: pytest.TempPathFactory) -> View:
     folder = tmp_path_factory.mktemp("bundle")
     project = find(ROOT / "projects/softmax")
     operator = project.operators["softmax"]
-    case = operator.case(Shape("softmax"), {"n": 33}, 1)
+    case = operator.case(Shape("softmax"), {"n": 33}, seed=1)
     variant = operator.variant("control")
     inputs = operator.inputs(case, case.rng())
     written = bundle.write(folder, operator, variant, case, inputs, operator.steps(case, inputs))

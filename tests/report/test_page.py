@@ -58,7 +58,7 @@ def test_nothing_is_fetched_from_elsewhere(evidence: Evidence) -> None:
 
 def test_what_did_not_run_is_shown_as_such(evidence: Evidence) -> None:
     partial = evidence.audits[:1]
-    summary = summarize(evidence.plan, partial, 1.0)
+    summary = summarize(evidence.plan, partial, evidence.exposures, 1.0)
     assert (summary.verdict, summary.planned, summary.ran, summary.inconclusive) == ("inconclusive", 6, 1, 5)
     page = render(msgspec.structs.replace(evidence, audits=partial, summary=summary))
     assert page.count("did not run</td>") == 5

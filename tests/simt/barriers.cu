@@ -81,3 +81,15 @@ __global__ void recursion(int* out) { out[1] = descend(out, out[0]); }
 __global__ void stray(int* out) { out[-(1LL << 38)] = 1; }
 __global__ void misaligned(float* out) { *reinterpret_cast<float4*>(out + 1) = make_float4(1, 2, 3, 4); }
 __global__ void divides(int* out) { out[1] = 7 / out[0]; }
+
+// One thread changes the rounding mode and then waits; the others must not see it.
+__global__ void rounding_mode(const float* x, float* out) {
+#ifndef __CUDACC__
+  if (threadIdx.x == 0) {
+    const unsigned toward_zero = 0x7f80;
+    asm volatile("ldmxcsr %0" : : "m"(toward_zero));
+  }
+#endif
+  __syncthreads();
+  out[threadIdx.x] = x[0] + x[1];
+}

@@ -26,6 +26,7 @@ ENTRIES = [
     "stray",
     "misaligned",
     "divides",
+    "rounding_mode",
 ]
 
 
@@ -112,7 +113,7 @@ def test_a_spinning_lock_makes_progress(program: HostBuild, tmp_path: Path, seed
     ("entry", "says"),
     [
         ("recursion", "stack of 512 KiB overflowed"),
-        ("stray", "which no buffer covers"),
+        ("stray", "which no buffer covers; it is 10995"),
         ("misaligned", "misaligned"),
         ("divides", "integer division by zero"),
     ],
@@ -125,3 +126,22 @@ def test_a_fault_of_a_thread_is_an_error_that_names_it(
     assert ended.code == 3
     assert ended.error.startswith(f"error memory kernel {entry}, block (0, 0, 0), thread (0, 0, 0): ")
     assert says in ended.error
+
+
+def test_a_rounding_mode_stays_in_its_thread(program: HostBuild, tmp_path: Path) -> None:
+    x = np.array([1, 2.0**-24 + 2.0**-40], np.float32)
+    ended = launch(program, tmp_path, "rounding_mode", 2, 4, x, np.zeros(4, np.float32))
+    assert ended.buffers["b1"].tolist() == [1.0] + [1 + 2.0**-23] * 3
+
+
+def test_the_portable_switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same kernels with ucontext in place of the hand-written switch."""
+    monkeypatch.setenv("CXX", "g++ -DSIMT_UCONTEXT")
+    portable = build("barriers", ENTRIES)
+    data = np.arange(20 * 256, dtype=np.int32)
+    ended = launch(portable, tmp_path, "reverse", 20, 256, data, data * 0, threads=2)
+    assert np.array_equal(ended.buffers["b1"], data.reshape(20, 256)[:, ::-1].ravel())
+    assert "wait at" in launch(portable, tmp_path, "divergent", 1, 64, np.zeros(64, np.int32)).error
+    x = np.array([1, 2.0**-24 + 2.0**-40], np.float32)
+    ended = launch(portable, tmp_path, "rounding_mode", 1, 4, x, np.zeros(4, np.float32))
+    assert ended.buffers["b1"].tolist() == [1.0] + [1 + 2.0**-23] * 3

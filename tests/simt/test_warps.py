@@ -23,6 +23,7 @@ ENTRIES = [
     "exited_lane",
     "different_masks",
     "different_operations",
+    "late_exit",
 ]
 
 MASKS = line("warps", "0xfffffffeu")
@@ -122,6 +123,7 @@ def test_reading_a_lane_outside_of_the_mask_gives_poison(program: HostBuild, tmp
         ("exited_lane", "lane 7 of that mask has exited"),
         ("different_masks", f"0-15 wait at __syncwarp ({MASKS}) with mask 0xffffffff; threads 16-31 wait"),
         ("different_operations", "wait at __any_sync"),
+        ("late_exit", "thread 7 (lane 7) has exited, but lane 0 waits for it at __any_sync"),
     ],
 )
 @pytest.mark.parametrize("seed", [0, 1])

@@ -92,3 +92,12 @@ __global__ void different_masks(int* out) {
 __global__ void different_operations(int* out) {
   if (threadIdx.x % 2) __syncwarp(); else out[0] = __any_sync(0xffffffffu, 1);
 }
+
+// Lane 7 leaves after the others have begun to wait for it.
+__global__ void late_exit(int* out) {
+  if (threadIdx.x == 7) {
+    for (int i = 0; i < 100; ++i) __nanosleep(10);
+    return;
+  }
+  out[threadIdx.x] = __any_sync(0xffffffffu, 1);
+}

@@ -76,8 +76,8 @@ inline bool __hlt(__half a, __half b) { return __half2float(a) < __half2float(b)
 inline bool __hle(__half a, __half b) { return __half2float(a) <= __half2float(b); }
 inline bool __hgt(__half a, __half b) { return __half2float(a) > __half2float(b); }
 inline bool __hge(__half a, __half b) { return __half2float(a) >= __half2float(b); }
-inline __half __hmax(__half a, __half b) { return __half(simt::float_max(__half2float(a), __half2float(b))); }
-inline __half __hmin(__half a, __half b) { return __half(simt::float_min(__half2float(a), __half2float(b))); }
+inline __half __hmax(__half a, __half b) { return __half(fmaxf(__half2float(a), __half2float(b))); }
+inline __half __hmin(__half a, __half b) { return __half(fminf(__half2float(a), __half2float(b))); }
 
 inline __half operator+(const __half& a, const __half& b) { return __hadd(a, b); }
 inline __half operator-(const __half& a, const __half& b) { return __hsub(a, b); }

@@ -1,5 +1,8 @@
 // Which matrix element each lane's fragment element is: the PTX ISA's layout of mma.m16n8k16 (f16 in, f32
 // accumulators), tiled to the wmma shapes. sm_80 and later lay out wmma fragments so too; CUDA leaves it open.
+//
+// Every coordinate is the sum of what the lane and what the element contribute: at(lane, i) = at(lane, 0) + at(0, i).
+// Loops use that, with at(0, i) known to the compiler.
 #pragma once
 
 namespace simt {

@@ -63,15 +63,17 @@ inline void fill_fragment(fragment<Use, M, N, K, T, Order>& f, const T& value) {
 
 namespace detail {
 
+constexpr std::size_t place(simt::Coordinate at, unsigned stride, bool row_order) {
+  return row_order ? std::size_t{stride} * at.row + at.column : std::size_t{stride} * at.column + at.row;
+}
+
 template <typename Use, int M, int N, int K, typename T, typename Order>
 inline void load(fragment<Use, M, N, K, T, Order>& f, const T* memory, unsigned stride, bool row_order) {
   using Where = Layout<Use, M, N>;
-  const int lane = static_cast<int>(simt::current_lane());
-  for (int i = 0; i < Where::distinct; ++i) {
-    const simt::Coordinate at = Where::at(lane, i);
-    const T value = memory[row_order ? at.row * stride + at.column : at.column * stride + at.row];
-    for (int copy = i; copy < Where::elements; copy += Where::distinct) f.x[copy] = value;
-  }
+  const T* lane_memory = memory + place(Where::at(static_cast<int>(simt::current_lane()), 0), stride, row_order);
+#pragma GCC unroll 16
+  for (int i = 0; i < Where::elements; ++i)
+    f.x[i] = lane_memory[place(Where::at(0, i % Where::distinct), stride, row_order)];
 }
 
 }  // namespace detail
@@ -89,19 +91,19 @@ inline void load_matrix_sync(fragment<accumulator, M, N, K, T>& f, const T* memo
   detail::load(f, memory, stride, order == mem_row_major);
 }
 template <int M, int N, int K, typename T>
-inline void store_matrix_sync(T* memory, const fragment<accumulator, M, N, K, T>& f, unsigned stride, layout_t order) {
+inline void store_matrix_sync(T* memory, const fragment<accumulator, M, N, K, T>& f, unsigned stride,
+                              layout_t order) {
   using Where = detail::Layout<accumulator, M, N>;
-  const int lane = static_cast<int>(simt::current_lane());
-  for (int i = 0; i < Where::elements; ++i) {
-    const simt::Coordinate at = Where::at(lane, i);
-    memory[order == mem_row_major ? at.row * stride + at.column : at.column * stride + at.row] = f.x[i];
-  }
+  const bool row_order = order == mem_row_major;
+  T* lane_memory = memory + detail::place(Where::at(static_cast<int>(simt::current_lane()), 0), stride, row_order);
+#pragma GCC unroll 16
+  for (int i = 0; i < Where::elements; ++i) lane_memory[detail::place(Where::at(0, i), stride, row_order)] = f.x[i];
 }
 
 template <int M, int N, int K, typename AOrder, typename BOrder>
 inline void mma_sync(fragment<accumulator, M, N, K, float>& d, const fragment<matrix_a, M, N, K, __half, AOrder>& a,
-                     const fragment<matrix_b, M, N, K, __half, BOrder>& b, const fragment<accumulator, M, N, K, float>& c,
-                     const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+                     const fragment<matrix_b, M, N, K, __half, BOrder>& b,
+                     const fragment<accumulator, M, N, K, float>& c, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   simt::warp_mma(detail::shape<M>(),
                  {reinterpret_cast<const std::uint16_t*>(a.x), reinterpret_cast<const std::uint16_t*>(b.x), c.x, d.x,
                   simt::Arch::SIMT_ARCH},

@@ -1,7 +1,9 @@
 // Arithmetic intrinsics.
 //
 // Those that IEEE 754 defines give a GPU's bytes (for NaN results only that they are NaN). Those that CUDA only
-// approximates (__expf, __logf, rsqrtf, __fdividef, ...) are the C library's here: right, but not the GPU's bytes.
+// approximates (expf, __expf, __logf, rsqrtf, __fdividef, ...) are the C library's here: right, not the GPU's bytes.
+// Where C++ leaves a result open, the machines differ: 1u << 32 is 1 here and 0 there; (int)1e10f is INT_MIN here
+// and INT_MAX there (__float2int_rz is the same on both).
 #pragma once
 
 #include <math.h>
@@ -42,7 +44,9 @@ inline double __ddiv_rn(double a, double b) { return a / b; }
 
 // Conversions to integers saturate and take NaN to 0, as cvt does.
 inline int __double2int_rn(double x) {
-  return x != x ? 0 : x >= 2147483647.0 ? 2147483647 : x <= -2147483648.0 ? -2147483647 - 1 : static_cast<int>(nearbyint(x));
+  if (x != x) return 0;
+  if (x >= 2147483647.0) return 2147483647;
+  return x <= -2147483648.0 ? -2147483647 - 1 : static_cast<int>(nearbyint(x));
 }
 inline int __float2int_rn(float x) { return __double2int_rn(x); }
 inline int __float2int_rz(float x) { return __double2int_rn(trunc(static_cast<double>(x))); }
@@ -103,32 +107,15 @@ SIMT_MIN_MAX(unsigned long long, unsigned long long, unsigned long long)
 
 #undef SIMT_MIN_MAX
 
-// As fmax and fmin: a NaN gives way to a number. PTX orders -0 below +0, which the C library does not promise.
-namespace simt {
-
-template <typename T>
-inline T float_max(T a, T b) {
-  if (a != a) return b;
-  if (a == b) return __builtin_signbit(a) ? b : a;
-  return a > b || b != b ? a : b;
-}
-template <typename T>
-inline T float_min(T a, T b) {
-  if (a != a) return b;
-  if (a == b) return __builtin_signbit(a) ? a : b;
-  return a < b || b != b ? a : b;
-}
-
-}  // namespace simt
-
-inline float max(float a, float b) { return simt::float_max(a, b); }
-inline float min(float a, float b) { return simt::float_min(a, b); }
-inline double max(double a, double b) { return simt::float_max(a, b); }
-inline double min(double a, double b) { return simt::float_min(a, b); }
-inline double max(float a, double b) { return simt::float_max<double>(a, b); }
-inline double max(double a, float b) { return simt::float_max<double>(a, b); }
-inline double min(float a, double b) { return simt::float_min<double>(a, b); }
-inline double min(double a, float b) { return simt::float_min<double>(a, b); }
+// fmaxf and its kin are the runtime's own (device_math.cc), with PTX's order of -0 and +0.
+inline float max(float a, float b) { return fmaxf(a, b); }
+inline float min(float a, float b) { return fminf(a, b); }
+inline double max(double a, double b) { return fmax(a, b); }
+inline double min(double a, double b) { return fmin(a, b); }
+inline double max(float a, double b) { return fmax(static_cast<double>(a), b); }
+inline double max(double a, float b) { return fmax(a, static_cast<double>(b)); }
+inline double min(float a, double b) { return fmin(static_cast<double>(a), b); }
+inline double min(double a, float b) { return fmin(a, static_cast<double>(b)); }
 
 inline float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }

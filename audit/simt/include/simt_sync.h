@@ -60,7 +60,8 @@ inline T shuffled(Shuffle kind, unsigned mask, T value, unsigned argument, int w
 
 template <typename T>
 inline T __shfl_sync(unsigned mask, T value, int source, int width = 32, SIMT_HERE) {
-  return simt::shuffled(simt::Shuffle::index, mask, value, static_cast<unsigned>(source), width, {simt_file, simt_line});
+  return simt::shuffled(simt::Shuffle::index, mask, value, static_cast<unsigned>(source), width,
+                        {simt_file, simt_line});
 }
 template <typename T>
 inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, SIMT_HERE) {
@@ -84,3 +85,4 @@ inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 inline void __nanosleep(unsigned) { simt::after_atomic(true); }
+[[noreturn]] inline void __trap(SIMT_HERE) { simt::trap({simt_file, simt_line}); }

@@ -3,7 +3,7 @@
 import numpy as np
 
 from audit.bounds import RelL2
-from audit.spec import Axis, Buffer, Launch, Operator, Reference, Source, Variant
+from audit.spec import Axis, Buffer, Launch, Line, Operator, Reference, Source, Variant
 
 
 def softmax64(case, inputs):
@@ -27,5 +27,5 @@ softmax = Operator(
     variants=[variant("control"), variant("fast", "control"), variant("wrong", "control")],
     references=[Reference("fp64", softmax64)],
     bounds=[RelL2("y", 1e-6)],
-    plan={"softmax": [{"n": 1}, {"n": 33}, {"n": 4096}]},
+    plan={"softmax": [Line({"n": n}) for n in (1, 33, 4096)]},
 )

@@ -1,0 +1,51 @@
+"""A plan whose checks would say yes to a wrong result is inconclusive, and says to which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from audit.vacuity import Exposure, unseen
+
+from .conftest import Ran
+
+
+def change(project: Path, old: str, new: str) -> None:
+    source = project / "kernels/softmax.py"
+    text = source.read_text()
+    assert old in text
+    source.write_text(text.replace(old, new))
+
+
+def run(audit: Callable[..., Ran], project: Path) -> Ran:
+    return audit(project, "run", "--shape", "softmax", "--variant", "fast", "--axis", "n=33")
+
+
+def test_a_bound_that_admits_zeros_is_found_out(softmax_project: Path, audit: Callable[..., Ran]) -> None:
+    change(softmax_project, 'RelL2("y", 1e-6)', 'RelL2("y", 1.0)')
+    ran = run(audit, softmax_project)
+    assert ran.code == 3
+    assert "no check of this plan can tell a right result from zeros" in ran.out
+
+
+def test_a_mutation_of_ones_own(softmax_project: Path, audit: Callable[..., Ran]) -> None:
+    """Rows that do not sum to 1 by a little: a bound of 1e-2 is blind to it, one of 1e-6 is not."""
+    change(
+        softmax_project,
+        'bounds=[RelL2("y", 1e-6)],',
+        'bounds=[RelL2("y", LIMIT)], mutations=[Mutation("scaled", lambda c, x, got, refs: {"y": got["y"] * np.float32(1.001)})],',
+    )
+    change(softmax_project, "from audit.spec import Axis", "LIMIT = 1e-2\nfrom audit.spec import Mutation, Axis")
+    ran = run(audit, softmax_project)
+    assert ran.code == 3
+    assert "can tell a right result from scaled\n" in ran.out
+    change(softmax_project, "LIMIT = 1e-2", "LIMIT = 1e-6")
+    assert run(audit, softmax_project).code == 0
+
+
+def test_unseen_looks_over_the_whole_plan() -> None:
+    def exposure(name: str, case: str, *caught: str) -> Exposure:
+        return Exposure(name, case, True, caught)
+
+    found = [exposure("a", "1"), exposure("a", "2", "error:x"), exposure("b", "1"), Exposure("c", "1", False, ())]
+    assert unseen(found) == ("b", "c")

@@ -15,6 +15,7 @@ import msgspec
 from audit import arena, bundle
 from audit.arena import Snapshot
 from audit.backends import Completed, Crashed, Outcome, host
+from audit.build.frozen import load_frozen
 from audit.build.host import HostBuild, build_host
 from audit.build.identity import BuildIdentity
 from audit.bundle import AGAIN, FIRST, Arm, Bundle
@@ -23,9 +24,10 @@ from audit.checks import CHECKS, Result, Step, View, worst
 from audit.errors import AuditError, CompileError, InputError, ProjectError
 from audit.evidence.schema import Audit, CaseRecord
 from audit.metrics import metrics
-from audit.plan import Plan
+from audit.plan import Plan, PlannedVariant
 from audit.project import Project
-from audit.spec import Array, Case, Inputs, Operator, Variant
+from audit.revision import project_at
+from audit.spec import Array, Binary, Case, Inputs, Operator, Variant
 from audit.vacuity import Exposure, OmissionShare, expose, omission_share
 
 T = TypeVar("T")
@@ -64,22 +66,21 @@ def audit_case(
     exposures: list[Exposure] = []
     share: OmissionShare | None = None
     for planned in plan.variants:
-        variant = operator.variant(planned.name)
         began = time.monotonic()
-        view = _execute(project, plan, variant, prepared, views[variant.parent] if variant.parent else None, threads)
-        views[variant.name] = view
+        view = _execute(project, plan, planned, prepared, views[planned.parent] if planned.parent else None, threads)
+        views[planned.label] = view
         results = _check(view)
         build_key = None
         if view.build is not None:
-            build_key = f"{variant.name}-{view.build.key[:16]}"
+            build_key = f"{planned.label}-{view.build.key[:16]}"
             builds[build_key] = view.build
         verdict = worst([result.verdict for result in results])
-        if variant.parent is None and verdict == "pass" and not exposures:
+        if planned.parent is None and verdict == "pass" and not exposures:
             exposures = _ask(case, "a mutation", lambda view=view: list(expose(view)))
             share = _ask(case, "omission_share", omission_share, view)
         measured = tuple(_ask(case, "measuring", lambda view=view: list(metrics(view))))
         seconds = round(time.monotonic() - began, 3)
-        audit = Audit(case.id, variant.name, verdict, seconds, results, measured, build_key)
+        audit = Audit(case.id, planned.label, verdict, seconds, results, measured, build_key)
         audits.append(audit)
         on_audit(audit)
     digest = arena.input_digest(prepared.inputs)
@@ -140,9 +141,12 @@ def _references(
 
 
 def _execute(
-    project: Project, plan: Plan, variant: Variant, prepared: Prepared, parent: View | None, threads: int
+    project: Project, plan: Plan, planned: PlannedVariant, prepared: Prepared, parent: View | None, threads: int
 ) -> View:
     """Run a variant through all steps, then the first step again: another schedule, other poison, other addresses."""
+    if planned.revision:
+        project = project_at(project, planned.revision)
+    variant = project.operators[plan.operator].variant(planned.name)
     written, outcome, build, steps, final_inputs = _arm(project, plan, variant, prepared, FIRST, threads)
     again: Sequence[Step] = ()
     if isinstance(outcome, Completed):
@@ -151,7 +155,17 @@ def _execute(
             outcome = outcome_again  # what ends only under another schedule has not ended well
     identity = build.identity if build else None
     return View(
-        prepared.operator, variant, prepared.case, written, identity, outcome, steps, again, final_inputs, parent
+        operator=prepared.operator,
+        variant=variant,
+        case=prepared.case,
+        bundle=written,
+        build=identity,
+        outcome=outcome,
+        steps=steps,
+        again=again,
+        final_inputs=final_inputs,
+        parent=parent,
+        revision=planned.revision,
     )
 
 
@@ -192,9 +206,11 @@ def _build_and_run(
 ) -> tuple[Outcome, HostBuild | None]:
     code = variant.code
     try:
-        build = build_host(
-            project.root, project.root / code.path, written.entries, arch=plan.arch, defines=code.defines
-        )
+        if isinstance(code, Binary):
+            build = load_frozen(project.root, code.path, written.entries)
+        else:
+            source = project.root / code.path
+            build = build_host(project.root, source, written.entries, arch=plan.arch, defines=code.defines)
     except CompileError as error:
         return Crashed("compile", str(error), 0.0), None
     return host.run(folder, written, build, plan.time_limit, threads), build

@@ -11,17 +11,24 @@ from audit.capture.store import CaptureStore
 from audit.checks import CHECKS
 from audit.errors import PlanError
 from audit.project import Project
+from audit.revision import project_at, resolve
 from audit.spec import AxisValue, Case, Line, Operator, Shape
 
 
 class PlannedVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One variant of the plan; its parent is run too, since its bytes are the measure."""
+    """One variant of the plan; its parent, named by its label, comes before it, since its bytes are the measure."""
 
     name: str
     parent: str | None
     status: str
     source: str
     note: str = ""
+    revision: str | None = None  # the commit whose sources it is built from; None: the working tree
+
+    @property
+    def label(self) -> str:
+        """Its name in the plan: variants of another revision carry that revision."""
+        return f"{self.name}@{self.revision[:12]}" if self.revision else self.name
 
 
 class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -54,6 +61,7 @@ class Selection(msgspec.Struct, frozen=True):
     probes: Sequence[str] | None = None
     seeds: Sequence[int] = ()
     full: bool = False
+    against: str | None = None
 
 
 def make(project: Project, shape_name: str, selection: Selection, *, arch: str, time_limit: float) -> Plan:
@@ -72,7 +80,7 @@ def make(project: Project, shape_name: str, selection: Selection, *, arch: str, 
         backend="host",
         arch=arch,
         cases=tuple(cases),
-        variants=_variants(operator, selection.variants),
+        variants=_against(project, operator, _variants(operator, selection.variants), selection.against),
         checks=tuple(CHECKS),
         time_limit=time_limit,
         pruned=selection != Selection(),
@@ -158,3 +166,27 @@ def _variants(operator: Operator, names: Sequence[str]) -> tuple[PlannedVariant,
     return tuple(
         PlannedVariant(v.name, v.parent, v.status, v.code.path, v.note) for v in map(operator.variant, ordered)
     )
+
+
+def _against(
+    project: Project, operator: Operator, variants: tuple[PlannedVariant, ...], revision: str | None
+) -> tuple[PlannedVariant, ...]:
+    """Give every variant itself as it was at `revision` as its parent, where it existed then."""
+    if revision is None:
+        return variants
+    commit = resolve(project, revision)
+    then = project_at(project, commit).operators.get(operator.name)
+    existed = {variant.name for variant in then.variants} if then else set()
+    if not existed & {variant.name for variant in variants}:
+        raise PlanError(
+            f"--against {revision}: no variant of the plan existed in {commit[:12]}; nothing to compare with"
+        )
+    planned: list[PlannedVariant] = []
+    for variant in variants:
+        parent = variant.parent
+        if variant.name in existed:
+            past = msgspec.structs.replace(variant, parent=None, revision=commit)
+            planned.append(past)
+            parent = past.label
+        planned.append(msgspec.structs.replace(variant, parent=parent))
+    return tuple(planned)

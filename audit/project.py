@@ -30,6 +30,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     kernels: str = "kernels"
     references: str | None = None
     captures: str | None = None
+    faults: str | None = None
     runs: str = "runs"
 
 
@@ -103,8 +104,8 @@ def _settings(file: Path, root: Path, table: Any) -> Settings:
     except msgspec.ValidationError as error:
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(Settings))
         raise ProjectError(f"{file}: [tool.{TABLE}]: {error}; known keys: {known}") from None
-    for name, value in (("kernels", settings.kernels), ("references", settings.references), ("runs", settings.runs),
-                        ("captures", settings.captures)):  # fmt: skip
+    for name in ("kernels", "references", "captures", "faults", "runs"):
+        value = getattr(settings, name)
         if value is not None and not (root / value).resolve().is_relative_to(root):
             raise ProjectError(
                 f"{file}: [tool.{TABLE}] {name}: expected a folder inside the project, but got {value!r}"

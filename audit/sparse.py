@@ -11,7 +11,7 @@ import mmap
 import os
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -46,32 +46,31 @@ def mapped(path: Path, start: int, size: int) -> SparseArray:
 
 
 def blocks(array: NDArray[Any]) -> Iterator[tuple[int, Bytes]]:
-    """(byte position, u1 view) of the parts of a C-contiguous array, ascending, at multiples of BLOCK.
+    """(byte position, u1) of the parts of a C-contiguous array, ascending, at multiples of BLOCK.
 
     Of a SparseArray those that hold a byte other than zero, however its file keeps them; of others all.
     """
-    flat = _flat(array)
+    read = _reader(array)
     if not isinstance(array, SparseArray) or array.descriptor is None:
-        yield from ((at, flat[at : at + BLOCK]) for at in range(0, flat.size, BLOCK))
+        yield from ((at, read(at)) for at in range(0, array.nbytes, BLOCK))
         return
     done = 0
     for start, stop in _extents(array, array.descriptor):
         for at in range(max(done, start // BLOCK * BLOCK), stop, BLOCK):
-            block = flat[at : at + BLOCK]
             done = at + BLOCK
+            block = read(at)
             if block.max() != 0:
                 yield at, block
 
 
 def differing(left: NDArray[Any], right: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
     """Positions, ascending, of the bytes that differ between two arrays of equal size, block by block."""
-    flats = _flat(left), _flat(right)
-    if flats[0].size != flats[1].size:
-        raise ValueError(f"expected arrays of equal size, but got {flats[0].size} and {flats[1].size} bytes")
+    if left.nbytes != right.nbytes:
+        raise ValueError(f"expected arrays of equal size, but got {left.nbytes} and {right.nbytes} bytes")
+    mine, theirs = _reader(left), _reader(right)
     for at in sorted({at for array in (left, right) for at, _ in blocks(array)}):
-        mine, theirs = (flat[at : at + BLOCK] for flat in flats)
-        if not np.array_equal(mine, theirs):
-            yield at + np.flatnonzero(mine != theirs)
+        if (positions := np.flatnonzero(mine(at) != theirs(at))).size:
+            yield at + positions
 
 
 def _over(descriptor: int, shape: tuple[int, ...], dtype: np.dtype[Any], start: int, access: int) -> SparseArray:
@@ -87,10 +86,16 @@ def _over(descriptor: int, shape: tuple[int, ...], dtype: np.dtype[Any], start: 
     return array
 
 
-def _flat(array: NDArray[Any]) -> Bytes:
+def _reader(array: NDArray[Any]) -> Callable[[int], Bytes]:
+    """A function that gives the block at a position: a view, or of a SparseArray a copy from its file, since whatever
+    is read through a mapping stays in memory."""
     if not array.flags.c_contiguous:
         raise ValueError(f"expected a C-contiguous array, but got strides {array.strides} of shape {array.shape}")
-    return np.asarray(array).reshape(-1).view(np.uint8)
+    if isinstance(array, SparseArray) and (descriptor := array.descriptor) is not None:
+        start, size = array.start, array.nbytes
+        return lambda at: np.frombuffer(os.pread(descriptor, min(BLOCK, size - at), start + at), np.uint8)
+    flat = np.asarray(array).reshape(-1).view(np.uint8)
+    return lambda at: flat[at : at + BLOCK]
 
 
 def _extents(array: SparseArray, descriptor: int) -> Iterator[tuple[int, int]]:

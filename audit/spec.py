@@ -186,12 +186,18 @@ class Source(msgspec.Struct, frozen=True):
     defines: dict[str, str] = {}
 
 
+class Binary(msgspec.Struct, frozen=True):
+    """A program that `audit freeze` built once: a folder, relative to the project's."""
+
+    path: str
+
+
 @dataclass(frozen=True)
 class Variant:
     """One implementation. With a parent, every byte that the parent writes must be written alike."""
 
     name: str
-    code: Source
+    code: Source | Binary
     launches: Callable[[Case], Sequence[Launch]]
     parent: str | None = None
     status: Status = "experimental"

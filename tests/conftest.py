@@ -16,6 +16,15 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--full", action="store_true", help="everything, not the choice that fits twenty minutes")
+
+
+def full_run() -> bool:
+    """Whether `pytest --full` was asked for; known before tests are collected."""
+    return "--full" in sys.argv
+
+
 @pytest.fixture
 def softmax_project(tmp_path: Path) -> Path:
     """A copy of the softmax project, free to be damaged."""

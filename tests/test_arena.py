@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audit import arena
+from audit import arena, sparse
 from audit.errors import ProjectError
-from audit.spec import Buffer, Case
+from audit.spec import Buffer, Case, Inputs
 
 CASE = Case("s", "op", {"rows": 3, "n": 5})
 BUFFERS = (
@@ -108,3 +108,88 @@ def test_digest_of_inputs_sees_values_names_and_shapes() -> None:
     other = {**INPUTS, "x": INPUTS["x"] + np.float64(1e-9)}
     assert len({base, arena.input_digest(changed), arena.input_digest(other)}) == 3
     assert arena.input_digest(dict(reversed(INPUTS.items()))) == base
+
+
+GIB = 1 << 30
+LARGE = (Buffer("far", "u8", f"byte={4 * GIB + 5}", "in", offset=8),)
+
+
+@pytest.fixture
+def large() -> Inputs:
+    """More than 4 GiB, of which three blocks hold anything."""
+    far = sparse.zeros(LARGE[0].shape(CASE))
+    far[0], far[2 * GIB : 2 * GIB + 100], far[-1] = 1, 2, 3
+    return {"far": far}
+
+
+class Growth:
+    """The most memory that the process held inside a `with`, in bytes beyond what it held before."""
+
+    def __enter__(self) -> Growth:
+        Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+        self.before = self._status("VmRSS")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bytes = self._status("VmHWM") - self.before
+
+    def _status(self, field: str) -> int:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith(field))
+
+
+def test_a_sparse_input_costs_neither_memory_nor_disk(tmp_path: Path, large: Inputs) -> None:
+    (slot,) = arena.lay_out(LARGE, CASE, "s", shift=768)
+    with Growth() as growth:
+        digest = arena.input_digest(large)
+        arena.create(tmp_path, [slot], large, CASE, LARGE)
+        status = (tmp_path / slot.file).stat()
+        snapshot = arena.read(tmp_path / slot.file, slot)
+        (tmp_path / slot.file).unlink()
+        assert list(sparse.differing(snapshot.data, arena.input_array(LARGE[0], CASE, large))) == []
+    assert growth.bytes < 32 << 20
+    assert status.st_size == slot.file_size > 4 * GIB
+    assert status.st_blocks * 512 < 8 << 20
+    assert snapshot.broken_guards == ()
+    assert [int(snapshot.data[at]) for at in (0, 1, 2 * GIB - 1, 2 * GIB, 2 * GIB + 99, -1)] == [1, 0, 0, 2, 2, 3]
+    assert digest == arena.input_digest({"far": snapshot.data})
+
+
+@pytest.mark.parametrize("where", [1, 3 * GIB, 4 * GIB + 4, -1, -4096, 4 * GIB + 5, 4 * GIB + 5 + 4095])
+def test_one_changed_byte_of_a_sparse_file_is_found(tmp_path: Path, large: Inputs, where: int) -> None:
+    """In a hole, in the data, in the guards."""
+    (slot,) = arena.lay_out(LARGE, CASE, "s")
+    arena.create(tmp_path, [slot], large, CASE, LARGE)
+    with (tmp_path / slot.file).open("r+b") as file:
+        file.seek(slot.offset + where)
+        old = file.read(1)[0]
+        file.seek(slot.offset + where)
+        file.write(bytes([old ^ 4]))
+    snapshot = arena.read(tmp_path / slot.file, slot)
+    changed = [int(at) for positions in sparse.differing(snapshot.data, large["far"]) for at in positions]
+    inside = 0 <= where < slot.size
+    assert changed == ([where] if inside else [])
+    assert snapshot.broken_guards == (() if inside else (where,))
+
+
+def test_a_digest_sees_where_the_bytes_of_a_sparse_input_lie(large: Inputs) -> None:
+    far = large["far"]
+    before = arena.input_digest(large)
+    far[3 * GIB] = 9
+    there = arena.input_digest(large)
+    far[3 * GIB], far[3 * GIB + sparse.BLOCK] = 0, 9
+    assert len({before, there, arena.input_digest(large)}) == 3
+    far[3 * GIB + sparse.BLOCK] = 0
+    assert arena.input_digest(large) == before
+
+
+def test_a_large_input_is_not_copied(tmp_path: Path) -> None:
+    buffer = Buffer("x", "u8", f"byte={96 << 20}", "in")
+    inputs = {"x": np.full(96 << 20, 5, np.uint8)}
+    (slot,) = arena.lay_out([buffer], CASE, "s")
+    with Growth() as growth:
+        arena.create(tmp_path, [slot], inputs, CASE, [buffer])
+        snapshot = arena.read(tmp_path / slot.file, slot)
+        arena.input_digest(inputs)
+        assert list(sparse.differing(snapshot.data, inputs["x"])) == []
+    assert growth.bytes < 16 << 20

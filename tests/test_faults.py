@@ -1,38 +1,79 @@
-"""Every planted fault of fixtures/faults is caught, by the check that is named there."""
+"""Every planted fault of fixtures/faults is caught by the check that it names, and its clean twin passes.
+
+A run tries a third of the catalogue, another one each day; `pytest --full` tries all.
+"""
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Callable
+import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from .conftest import ROOT, Ran
+from audit import faults
+from audit.errors import ProjectError
+from audit.faults import Fault
+from audit.project import find
 
-FAULTS = sorted((ROOT / "fixtures/faults").glob("*.toml"))
+from .conftest import ROOT, full_run
 
-
-def test_there_are_faults() -> None:
-    assert len(FAULTS) >= 8
-
-
-@pytest.mark.parametrize("path", FAULTS, ids=lambda path: path.stem)
-def test_fault_is_caught(path: Path, own_project: Path, audit: Callable[..., Ran]) -> None:
-    fault = tomllib.loads(path.read_text())
-    source = own_project / fault["file"]
-    text = source.read_text()
-    assert text.count(fault["find"]) == 1
-    source.write_text(text.replace(fault["find"], fault["replace"]))
-    ran = audit(own_project, "run", "--shape", "q6", "--json", *fault["options"])
-    assert ran.code == 1, ran.err
-    assert fault["check"] in ran.failed()
-    if "detail" in fault:
-        assert any(fault["detail"] in result["detail"] for result in ran.results() if result["verdict"] == "fail")
+CATALOGUE = faults.load(ROOT / "fixtures/faults")
+TODAY = CATALOGUE if full_run() else faults.third(CATALOGUE, int(time.time() // 86_400))
 
 
-def test_the_clean_copy_passes(own_project: Path, audit: Callable[..., Ran]) -> None:
-    """The control twin of all faults: the same copy, the same options, nothing planted."""
-    ran = audit(own_project, "run", "--shape", "q6", "--json", "--context", "33", "--context", "129")
-    assert ran.code == 0, ran.out + ran.err
-    assert ran.json["planned"] == ran.json["ran"] == ran.json["passed"] == 4
+def test_three_turns_try_the_whole_catalogue() -> None:
+    names = [fault.name for turn in range(3) for fault in faults.third(CATALOGUE, turn)]
+    assert sorted(names) == [fault.name for fault in CATALOGUE]
+
+
+@pytest.mark.parametrize("fault", TODAY, ids=lambda fault: fault.name)
+def test_fault_is_caught(fault: Fault) -> None:
+    (trial,) = faults.try_all(find(ROOT), [fault])
+    assert trial.twin == "pass"
+    assert trial.caught, faults.matrix([trial])
+
+
+HARMLESS = Fault(
+    "harmless", "a change without effect", "none", "bytes", "kernels/fast.cu", "float sum = 0.0f;", "float sum = +0.0f;",
+    "softmax", "fast", {"n": (33,)},
+)  # fmt: skip
+
+
+def test_what_no_check_sees_is_not_called_caught(softmax_project: Path) -> None:
+    (trial,) = faults.try_all(find(softmax_project), [HARMLESS])
+    assert (trial.caught, trial.failed, trial.twin) == (False, {}, "pass")
+    assert "NOT CAUGHT by bytes" in faults.matrix([trial])
+
+
+def test_another_check_than_the_named_one_does_not_count(softmax_project: Path) -> None:
+    wrong = msgspec.structs.replace(HARMLESS, find="/ total", replace="/ (1.0f + total)", check="guards")
+    (trial,) = faults.try_all(find(softmax_project), [wrong])
+    assert not trial.caught
+    assert {"bytes", "error"} <= set(trial.failed)
+
+
+def test_a_twin_that_fails_spoils_the_trial(softmax_project: Path) -> None:
+    wrong = msgspec.structs.replace(HARMLESS, file="kernels/wrong.cu", variant="wrong")
+    (trial,) = faults.try_all(find(softmax_project), [wrong])
+    assert (trial.caught, trial.twin) == (False, "fail")
+    assert "TWIN NOT CLEAN" in faults.matrix([trial])
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"find": "not there"}, "exactly once in kernels/fast.cu, but found it 0 times"),
+        ({"find": "float"}, "exactly once in kernels/fast.cu, but found it"),
+        ({"file": "../pyproject.toml"}, "expected a file of the project"),
+    ],
+)
+def test_a_fault_that_cannot_be_planted_is_an_error(softmax_project: Path, change: dict[str, str], words: str) -> None:
+    with pytest.raises(ProjectError, match=words):
+        faults.try_all(find(softmax_project), [msgspec.structs.replace(HARMLESS, **change)])
+
+
+def test_a_malformed_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "x.toml").write_text("what = 'x'\n")
+    with pytest.raises(ProjectError, match=r"x\.toml: Object missing required field `kind`"):
+        faults.load(tmp_path)

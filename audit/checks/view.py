@@ -41,6 +41,7 @@ class View:
     again: Sequence[Step]  # the first step on other addresses, with other poison and another schedule of threads
     final_inputs: Mapping[str, Snapshot]
     parent: View | None
+    revision: str | None = None  # of the sources; None: the working tree
 
     @cached_property
     def buffers(self) -> Mapping[str, Buffer]:

@@ -18,6 +18,8 @@ _COMMANDS = {
     "list": "Show shapes, variants, default plans and captures.",
     "report": "Render evidence as one HTML page.",
     "capture": "Record inputs from a live model.",
+    "faults": "Plant every known fault and see it caught.",
+    "freeze": "Keep a built variant, to compare with later.",
     "doctor": "Say what this machine can run, and what is missing.",
 }
 

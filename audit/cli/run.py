@@ -31,6 +31,7 @@ _SHOWN = 12
 @click.option("--capture", "captures", multiple=True, help="Only this capture; `all` for all, `none` for none.")
 @click.option("--probe", "probes", multiple=True, help="Only this structured probe; `all` for all, `none` for none.")
 @click.option("--seed", "seeds", type=int, multiple=True, help="Seeds of generated inputs (default 1).")
+@click.option("--against", metavar="REVISION", help="Compare each variant with itself as it was at a git revision.")
 @click.option("--full", is_flag=True, help="Also the cases that the default plan leaves out.")
 @click.option("--arch", default="sm_90", show_default=True, help="Whose tensor cores the host backend models.")
 @click.option("--time-limit", default=120.0, show_default=True, help="Seconds for one variant in one case.")
@@ -45,6 +46,7 @@ def command(
     captures: tuple[str, ...],
     probes: tuple[str, ...],
     seeds: tuple[int, ...],
+    against: str | None,
     full: bool,
     arch: str,
     time_limit: float,
@@ -64,6 +66,7 @@ def command(
         probes=_named(probes),
         seeds=seeds,
         full=full,
+        against=against,
     )
     plan = planning.make(project, shape, selection, arch=arch, time_limit=time_limit)
     words = shlex.join(["audit", *sys.argv[1:]])

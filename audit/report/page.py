@@ -40,9 +40,14 @@ def render(evidence: Evidence) -> str:
 def reproduce(evidence: Evidence, audit: Audit) -> str:
     """The command that runs exactly one case of one variant (and its parents) again."""
     case = next(case for case in evidence.plan.cases if case.id == audit.case)
-    words = ["audit", "run", "--shape", case.shape, "--variant", audit.variant]
+    variant = next(variant for variant in evidence.plan.variants if variant.label == audit.variant)
+    words = ["audit", "run", "--shape", case.shape, "--variant", variant.name]
+    if past := next((variant.revision for variant in evidence.plan.variants if variant.revision), None):
+        words += ["--against", past]
     if case.capture:
         words += ["--capture", case.capture]
+    elif case.probe:
+        words += ["--probe", case.probe, *(f"--axis={name}={value}" for name, value in case.axes.items())]
     else:
         words += ["--seed", str(case.seed)]
         for name, value in case.axes.items():

@@ -42,7 +42,7 @@ def matrix(evidence: Evidence) -> list[Row]:
     """Cases x variants as planned, failed rows first; what did not run is None."""
     ran = {(audit.case, audit.variant): audit for audit in evidence.audits}
     rows = [
-        Row(case, tuple(ran.get((case.id, variant.name)) for variant in evidence.plan.variants))
+        Row(case, tuple(ran.get((case.id, variant.label)) for variant in evidence.plan.variants))
         for case in evidence.plan.cases
     ]
     return sorted(rows, key=lambda row: min(_rank(cell) for cell in row.cells))

@@ -16,17 +16,17 @@ from ...references.domain import check_domain
 from ...references.fp64 import GroupedFP64, grouped_fp64
 from ...references.merge import merge
 from ...references.splits import splits, total_of
+from ..paged.storage import views
 
-_ARRAYS = ("q", "k", "v", "table", "lengths")
 _SCALES = ("scale", "k_scale", "v_scale")
 _LINE = ("row", "head")
 _SPLIT = ("split", "row", "head")
 _WHOLE = 300  # tokens; beyond, the contract reference computes chosen splits only
 
 
-def admit(_case: Case, inputs: Inputs) -> None:
+def admit(case: Case, inputs: Inputs) -> None:
     """Refuse inputs outside the contract's domain."""
-    check_domain(*(inputs[name] for name in _ARRAYS), **{name: inputs[name] for name in _SCALES})
+    check_domain(*_arrays(case, inputs), **_scales(inputs))
 
 
 def precast(_case: Case, inputs: Inputs, got: Mapping[str, Array]) -> Array:
@@ -35,9 +35,17 @@ def precast(_case: Case, inputs: Inputs, got: Mapping[str, Array]) -> Array:
     return merge(got["partial"], got["lse"], lengths, total_of(lengths))
 
 
-def _fp64(_case: Case, inputs: Inputs) -> Mapping[str, Array]:
-    arrays = (inputs[name] for name in _ARRAYS)
-    return vars(grouped_fp64(*arrays, **{name: inputs[name] for name in _SCALES}))
+def _arrays(case: Case, inputs: Inputs) -> tuple[Array, ...]:
+    """q, k, v, table and lengths, K and V as strided views of their storage."""
+    return inputs["q"], *views(case, inputs), inputs["table"], inputs["lengths"]
+
+
+def _scales(inputs: Inputs) -> dict[str, Array | np.generic]:
+    return {name: inputs[name] for name in _SCALES}
+
+
+def _fp64(case: Case, inputs: Inputs) -> Mapping[str, Array]:
+    return vars(grouped_fp64(*_arrays(case, inputs), **_scales(inputs)))
 
 
 def _contract(case: Case, inputs: Inputs) -> Mapping[str, Array]:
@@ -45,8 +53,7 @@ def _contract(case: Case, inputs: Inputs) -> Mapping[str, Array]:
     active = _active(inputs)
     whole = case.context <= _WHOLE or active == 0
     chosen = None if whole else {0, active - 1, *case.rng().integers(0, active, 2).tolist()}
-    arrays = (inputs[name] for name in _ARRAYS)
-    return vars(grouped_contract(*arrays, **{name: inputs[name] for name in _SCALES}, chosen=chosen))
+    return vars(grouped_contract(*_arrays(case, inputs), **_scales(inputs), chosen=chosen))
 
 
 def _active(inputs: Inputs) -> int:

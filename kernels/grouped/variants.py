@@ -2,12 +2,11 @@
 
 from collections.abc import Callable
 
-import numpy as np
-
 from audit.spec import Case, Launch, Source, Variant
 
+from ..paged.storage import addresses, strides
+
 _TILE_ROWS, _ROW_SLOTS, _SPLITS = 16, 8, 80
-_INPUTS = ("q", "k", "v", "table", "lengths")
 _SCALES = ("scale", "k_scale", "v_scale")
 
 
@@ -18,14 +17,14 @@ def _launches(
 
     def launches(case: Case) -> tuple[Launch, ...]:
         arguments = f"<{case.heads}, {case.dim}>"
-        token, page = np.int64(case.dim), np.int64(case.page * case.dim)
+        inputs = ("q", *addresses(case), "table", "lengths", case.rows, case.page, *strides(case), *_SCALES)
         return (
             Launch(
                 f"grouped_{name}_splits{arguments}",
                 (_SPLITS, row_tiles(case)),
                 (threads,),
                 shared_bytes(case),
-                (*_INPUTS, case.rows, case.page, page, token, page, token, *_SCALES, "partial", "lse"),
+                (*inputs, "partial", "lse"),
             ),
             Launch(
                 f"grouped_{name}_merge{arguments}",

@@ -2,40 +2,36 @@
 
 from audit.spec import Axis, Buffer, Case
 
-PAGES = (16, 800, 848, 1616, 1648, 1728, 3296, 3456)
-CANARY = 0
-"""The physical page that no table names: NaN throughout. It stands behind every table, and a table padded with
-zeros would name it too."""
+from .storage import CANARY, LAYOUTS, PLACEMENTS, storage_buffers, table_entries
+
+TABLE_TOKENS = 266_240
 
 
 def axes(rows: tuple[int, ...], capacity: int) -> tuple[Axis, ...]:
-    """rows: query rows; heads: query heads that share the KV head; dim: head size; context and page in tokens."""
+    """What the cases of an operator differ in.
+
+    rows: query rows; heads: query heads that share the KV head; dim: head size; context and page in tokens;
+    layout and placement: see `storage`; q_offset: halves, and base: bytes, by which the first element of q and the
+    storages of K and V lie behind an aligned address.
+    """
     return (
         Axis("rows", default=rows[-1], values=rows),
         Axis("heads", default=6, values=(3, 6)),
         Axis("dim", default=256, values=(64, 256)),
         Axis("context", default=129, at_least=1, at_most=capacity),
-        Axis("page", default=16, values=PAGES),
+        Axis("page", default=16, at_least=16, at_most=TABLE_TOKENS, multiple_of=16),
+        Axis("layout", default="contiguous", values=LAYOUTS),
+        Axis("placement", default="near", values=PLACEMENTS),
+        Axis("q_offset", default=0, values=(0, 1, 4, 7)),
+        Axis("base", default=0, values=(0, 8, 16)),
     )
 
 
-def table_entries(case: Case) -> int:
-    """Pages that the context fills: the exact size of the table."""
-    return int(-(-case.context // case.page))
-
-
-def physical_pages(case: Case) -> int:
-    """The pages in use, the canary, and one stranger."""
-    return table_entries(case) + 2
-
-
 def input_buffers(case: Case) -> tuple[Buffer, ...]:
-    """q, k, v, table and lengths of kernels/CONTRACT.md, in contiguous layout."""
-    storage = f"page={physical_pages(case)} slot={case.page} kv_head=1 dim"
+    """q, the storages of K and V, table and lengths of kernels/CONTRACT.md."""
     return (
-        Buffer("q", "f16", f"row={case.rows} head={case.heads} dim", "in"),
-        Buffer("k", "e4m3", storage, "in"),
-        Buffer("v", "e4m3", storage, "in"),
+        Buffer("q", "f16", f"row={case.rows} head={case.heads} dim", "in", offset=2 * case.q_offset),
+        *storage_buffers(case),
         Buffer(
             "table",
             "i32",

@@ -1,25 +1,26 @@
 """Inputs of a paged operator: generated or captured tokens, laid into permuted pages of an exact-size table."""
 
 from collections.abc import Mapping
+from functools import cache
+from statistics import NormalDist
 
 import numpy as np
 
 from audit import formats
 from audit.spec import Array, AxisValue, CapturedInputs, Case, Inputs
 
-from .axes import CANARY, physical_pages, table_entries
+from .storage import draw_table, empty_storages, views
 
-E4M3_NAN = 0x7F
 # Test values of the contract and values that are no powers of two; all three differ in every case.
 _SCALES = (0.0625, 0.5, 1.25, 0.0773, 0.291, 0.8125)
+_BLOCK = 4096  # tokens drawn at a time
 
 
 def generated(case: Case, rng: np.random.Generator) -> Inputs:
     """Normal q, K and V; scores of standard deviation 3 or so, V with a mean, so that a dropped token shows."""
     k_scale, v_scale = (np.float32(value) for value in rng.permutation(_SCALES)[:2])
     q = rng.normal(0, 1, (case.rows, case.heads, case.dim)).astype(np.float16)
-    k = formats.encode_e4m3(rng.normal(0, 1, (case.context, case.dim)).astype(np.float32))
-    v = formats.encode_e4m3(rng.normal(0.25, 1, (case.context, case.dim)).astype(np.float32))
+    k, v = (normal_codes(case, mean, rng) for mean in (0, 0.25))
     scale = np.float32(3 / (np.sqrt(case.dim) * k_scale))
     return {
         **paged(case, k, v, rng),
@@ -28,6 +29,15 @@ def generated(case: Case, rng: np.random.Generator) -> Inputs:
         "k_scale": k_scale,
         "v_scale": v_scale,
     }
+
+
+def normal_codes(case: Case, mean: float, rng: np.random.Generator) -> Array:
+    """e4m3 [context, dim], normal with standard deviation 1: 16 random bits choose one of 65,536 quantiles."""
+    codes = np.empty((case.context, case.dim), np.uint8)
+    for start in range(0, case.context, _BLOCK):
+        block = codes[start : start + _BLOCK]
+        block[:] = _quantiles(mean)[rng.integers(0, 1 << 16, block.shape, np.uint16)]
+    return codes
 
 
 def captured(case: Case, capture: CapturedInputs) -> Inputs:
@@ -46,20 +56,17 @@ def capture_axes(capture: CapturedInputs) -> Mapping[str, AxisValue]:
 
 
 def paged(case: Case, k: Array, v: Array, rng: np.random.Generator) -> Inputs:
-    """k, v e4m3 [context, dim] in physical pages [pages, page, 1, dim] that the table i32 [1, entries] permutes.
+    """The storages and the table of tokens k, v e4m3 [context, dim], laid out and placed as the case's axes say.
 
-    Storage that no token of the context fills is NaN: the rest of the last page, the canary, a stranger.
+    Storage that no token of the context fills is NaN or, where it is far, a hole.
     """
-    pages = np.array([page for page in range(physical_pages(case)) if page != CANARY], np.int32)
-    table = rng.permutation(pages)[: table_entries(case)]
-    storage = []
-    for tokens in (k, v):
-        logical = np.full((table.size * case.page, case.dim), E4M3_NAN, np.uint8)
-        logical[: case.context] = tokens
-        physical = np.full((physical_pages(case), case.page, 1, case.dim), E4M3_NAN, np.uint8)
-        physical[table] = logical.reshape(table.size, case.page, 1, case.dim)
-        storage.append(physical)
-    return {"k": storage[0], "v": storage[1], "table": table[None]}
+    table = draw_table(case, rng)
+    storages = empty_storages(case)
+    token = np.arange(case.context)
+    page, slot = table[0, token // case.page], token % case.page
+    for view, codes in zip(views(case, storages), (k, v), strict=True):
+        view[page, slot, 0] = codes
+    return {**storages, "table": table}
 
 
 def live_lengths(case: Case) -> Array:
@@ -85,6 +92,12 @@ def steps(case: Case, inputs: Inputs) -> Mapping[str, Inputs]:
 
 def _rows(q: Array, lengths: Array) -> dict[str, Array]:
     return {"q": np.where(lengths[:, None, None] > 0, q, np.float16(np.nan)), "lengths": lengths}
+
+
+@cache
+def _quantiles(mean: float) -> Array:
+    deviates = [NormalDist().inv_cdf((i + 0.5) / (1 << 16)) for i in range(1 << 16)]
+    return formats.encode_e4m3(mean + np.array(deviates))
 
 
 def _tokens(pages: Array, context: int) -> Array:

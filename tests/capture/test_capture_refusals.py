@@ -143,9 +143,7 @@ def test_an_oversized_manifest_is_refused_unread(root: Path) -> None:
     refuse(root, "manifest.json", "at most")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "null", "[]", "{", "[" * 100_000, '{"schema": ' + "[" * 100_000, "\ufeff{}", "NaN"]
-)
+@pytest.mark.parametrize("text", ["", "null", "[]", "{", "[" * 100_000, '{"x": ' + "[" * 100_000, "\ufeff{}", "NaN"])
 def test_a_manifest_that_is_no_manifest_is_refused(root: Path, text: str) -> None:
     (root / "small" / "manifest.json").write_text(text)
     refuse(root, "manifest.json")
@@ -259,6 +257,7 @@ def test_a_set_under_a_second_name_is_refused(root: Path) -> None:
         CaptureStore(root).list()
 
 
+@pytest.mark.timeout(20)
 @pytest.mark.parametrize("name", [LAYER, "text.txt", "manifest.json"])
 def test_what_is_no_regular_file_is_refused_without_waiting(root: Path, name: str) -> None:
     path = root / "small" / name

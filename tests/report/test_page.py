@@ -65,14 +65,23 @@ def test_what_did_not_run_is_shown_as_such(evidence: Evidence) -> None:
     assert "not all that was planned has run" in page
 
 
-@pytest.mark.parametrize("name", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "\u202egnol", "x" * 10_000])
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "\u202egnol", "x" * 10_000]
+)
 def test_hostile_names_are_text(evidence: Evidence, name: str) -> None:
+    variants = tuple(msgspec.structs.replace(variant, name=name) for variant in evidence.plan.variants)
     audits = tuple(
         msgspec.structs.replace(
-            audit, variant=name, results=tuple(msgspec.structs.replace(r, detail=name, where=name) for r in audit.results)
+            audit,
+            variant=name,
+            results=tuple(msgspec.structs.replace(r, detail=name, where=name) for r in audit.results),
         )
         for audit in evidence.audits
     )
-    page = render(msgspec.structs.replace(evidence, audits=audits, command=name))
+    page = render(
+        msgspec.structs.replace(
+            evidence, plan=msgspec.structs.replace(evidence.plan, variants=variants), audits=audits, command=name
+        )
+    )
     assert "<script>" not in page
     assert "<img" not in page

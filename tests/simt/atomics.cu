@@ -42,3 +42,10 @@ __global__ void exchange(float* f, int* i) {
   f[1 + threadIdx.x] = atomicExch(f, 1.0f + threadIdx.x);
   i[1 + threadIdx.x] = atomicExch(i, 1 + static_cast<int>(threadIdx.x));
 }
+
+__global__ void hammer(int* i, float* f, int times) {
+  for (int k = 0; k < times; ++k) {
+    atomicAdd(i, 1);
+    atomicAdd(f, 1.0f);
+  }
+}

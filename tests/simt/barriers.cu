@@ -93,3 +93,14 @@ __global__ void rounding_mode(const float* x, float* out) {
   __syncthreads();
   out[threadIdx.x] = x[0] + x[1];
 }
+
+// The first and the second warp spin until the last one raises the flag, twice.
+__global__ void waits(int* flag, int* out) {
+  if (threadIdx.x == 95) {
+    atomicAdd(flag, 1);
+    atomicAdd(flag, 1);
+  }
+  while (atomicAdd(flag, 0) < 2) {
+  }
+  out[threadIdx.x] = *flag;
+}

@@ -18,7 +18,7 @@ THREADS = BLOCKS * SIZE
 
 @pytest.fixture(scope="module")
 def program() -> HostBuild:
-    return build("atomics", ["sums", "extremes", "tickets", "exchange"])
+    return build("atomics", ["sums", "extremes", "tickets", "exchange", "hammer"])
 
 
 @pytest.mark.parametrize(("threads", "seed"), [(1, 0), (4, 0), (4, 9)])
@@ -34,6 +34,12 @@ def test_sums(program: HostBuild, tmp_path: Path, threads: int, seed: int) -> No
         THREADS,
         THREADS / 2,
     ]
+
+
+def test_nothing_is_lost_between_os_threads(program: HostBuild, tmp_path: Path) -> None:
+    arrays = (np.zeros(1, np.int32), np.zeros(1, np.float32))
+    ended = launch(program, tmp_path, "hammer", 64, 32, *arrays, "i32:1000", threads=8)
+    assert [ended.buffers["b0"][0], ended.buffers["b1"][0]] == [64 * 32 * 1000] * 2
 
 
 def test_extremes(program: HostBuild, tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ ENTRIES = [
     "misaligned",
     "divides",
     "rounding_mode",
+    "waits",
 ]
 
 
@@ -109,6 +110,12 @@ def test_a_spinning_lock_makes_progress(program: HostBuild, tmp_path: Path, seed
     assert ended.buffers["b1"].tolist() == [256]
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_thread_may_spin_until_another_has_run(program: HostBuild, tmp_path: Path, seed: int) -> None:
+    ended = launch(program, tmp_path, "waits", 1, 96, np.zeros(1, np.int32), np.zeros(96, np.int32), seed=seed)
+    assert ended.buffers["b1"].tolist() == [2] * 96
+
+
 @pytest.mark.parametrize(
     ("entry", "says"),
     [
@@ -131,17 +138,4 @@ def test_a_fault_of_a_thread_is_an_error_that_names_it(
 def test_a_rounding_mode_stays_in_its_thread(program: HostBuild, tmp_path: Path) -> None:
     x = np.array([1, 2.0**-24 + 2.0**-40], np.float32)
     ended = launch(program, tmp_path, "rounding_mode", 2, 4, x, np.zeros(4, np.float32))
-    assert ended.buffers["b1"].tolist() == [1.0] + [1 + 2.0**-23] * 3
-
-
-def test_the_portable_switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same kernels with ucontext in place of the hand-written switch."""
-    monkeypatch.setenv("CXX", "g++ -DSIMT_UCONTEXT")
-    portable = build("barriers", ENTRIES)
-    data = np.arange(20 * 256, dtype=np.int32)
-    ended = launch(portable, tmp_path, "reverse", 20, 256, data, data * 0, threads=2)
-    assert np.array_equal(ended.buffers["b1"], data.reshape(20, 256)[:, ::-1].ravel())
-    assert "wait at" in launch(portable, tmp_path, "divergent", 1, 64, np.zeros(64, np.int32)).error
-    x = np.array([1, 2.0**-24 + 2.0**-40], np.float32)
-    ended = launch(portable, tmp_path, "rounding_mode", 1, 4, x, np.zeros(4, np.float32))
     assert ended.buffers["b1"].tolist() == [1.0] + [1 + 2.0**-23] * 3

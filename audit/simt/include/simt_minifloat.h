@@ -1,7 +1,7 @@
 // Rounding to small floating-point formats, and half to float.
 #pragma once
 
-#include <math.h>
+#include "simt_math.h"
 
 namespace simt {
 
@@ -39,7 +39,7 @@ inline unsigned short half_from_float(float x) {
 
 // Exact; every NaN 0x7FFFFFFF.
 inline float float_from_half(unsigned short bits) {
-  if ((bits & 0x7FFF) > 0x7C00) return __builtin_bit_cast(float, 0x7FFFFFFF);
+  if ((bits & 0x7FFF) > 0x7C00) return bit_cast<float>(0x7FFFFFFF);
 #ifdef __F16C__
   typedef short eight __attribute__((vector_size(16)));
   return __builtin_ia32_vcvtph2ps(eight{static_cast<short>(bits), 0, 0, 0, 0, 0, 0, 0})[0];
@@ -60,9 +60,9 @@ inline unsigned short half_fma(unsigned short a, unsigned short b, unsigned shor
   if (sum - sum == 0) {
     const double part = sum - product;
     const double lost = (product - (sum - part)) + (addend - part);  // exact
-    unsigned long long bits = __builtin_bit_cast(unsigned long long, sum);
+    unsigned long long bits = bit_cast<unsigned long long>(sum);
     if (lost != 0 && (bits & 1) == 0) bits += (lost > 0) == (sum > 0) ? 1ULL : ~0ULL;
-    sum = __builtin_bit_cast(double, bits);
+    sum = bit_cast<double>(bits);
   }
   return half_from_double(sum);
 }

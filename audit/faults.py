@@ -1,0 +1,172 @@
+"""Planted faults: a copy of the project with one defect, audited; the named check must fail, the clean twin pass.
+
+This is the audit of the audit. A fault is a file of data (`fixtures/faults/*.toml`), so the catalogue grows by adding
+files.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from audit import plan as planning
+from audit.checks.result import Verdict
+from audit.errors import ProjectError
+from audit.evidence.schema import Evidence
+from audit.plan import Selection
+from audit.project import Project, find
+from audit.run import run
+from audit.spec import AxisValue
+
+_ANY_CHECK = ("completion", "identity", "bytes", "workspace", "guards", "inputs", "finite", "repeat", "error", "probe")
+
+
+class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One defect: in `file`, `find` (which occurs exactly once) becomes `replace`; `check` must catch it."""
+
+    name: str
+    what: str
+    kind: str
+    check: str
+    file: str
+    find: str
+    replace: str
+    shape: str
+    variant: str  # the one that carries the fault; its parents run too
+    axes: dict[str, tuple[AxisValue, ...]] = {}
+    probes: tuple[str, ...] = ()
+    captures: tuple[str, ...] = ()
+    detail: str = ""  # words that a failed result's detail must contain
+    time_limit: float = 60.0
+
+    @property
+    def selection(self) -> Selection:
+        """The cases in which the fault is to be caught."""
+        return Selection(self.axes, (self.variant,), self.captures or (), self.probes or ())
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What happened: the checks that failed (with how many results), and whether the clean twin passed."""
+
+    fault: Fault
+    failed: dict[str, int]
+    twin: Verdict
+    caught: bool  # by the named check, with the words asked for, and the twin is clean
+    seconds: float
+
+
+def load(folder: Path) -> list[Fault]:
+    """Every fault of a folder, by name. Raises ProjectError for a file that is malformed."""
+    faults = []
+    for path in sorted(folder.glob("*.toml")):
+        try:
+            fault = msgspec.convert({**tomllib.loads(path.read_text(encoding="utf-8")), "name": path.stem}, Fault)
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
+            raise ProjectError(f"{path}: {error}") from None
+        if fault.check not in _ANY_CHECK:
+            raise ProjectError(f"{path}: check: expected one of {', '.join(_ANY_CHECK)}, but got {fault.check!r}")
+        faults.append(fault)
+    return faults
+
+
+def try_all(
+    project: Project, faults: Sequence[Fault], on_trial: Callable[[Trial], None] = lambda _: None
+) -> list[Trial]:
+    """Plant each fault in a copy of its own, audit it and its clean twin."""
+    twins: dict[bytes, Verdict] = {}
+    trials = []
+    for fault in faults:
+        began = time.monotonic()
+        key = msgspec.json.encode([fault.shape, fault.selection])
+        if key not in twins:
+            twins[key] = _audit(project, fault, planted=False).summary.verdict
+        evidence = _audit(project, fault, planted=True)
+        trial = _judge(fault, evidence, twins[key], time.monotonic() - began)
+        trials.append(trial)
+        on_trial(trial)
+    return trials
+
+
+def matrix(trials: Sequence[Trial]) -> str:
+    """Faults x checks as text: how many results failed, the named check in brackets."""
+    checks = [
+        check for check in _ANY_CHECK if any(check in trial.failed or check == trial.fault.check for trial in trials)
+    ]
+    width = max(len(trial.fault.name) for trial in trials)
+    lines = [" " * (width + 2) + " ".join(f"{check:>10}" for check in checks)]
+    for trial in trials:
+        cells = []
+        for check in checks:
+            count = str(trial.failed.get(check, "")) or "."
+            cells.append(f"{f'[{count}]' if check == trial.fault.check else count:>10}")
+        state = (
+            ""
+            if trial.caught
+            else f"  NOT CAUGHT by {trial.fault.check}"
+            if trial.twin == "pass"
+            else "  TWIN NOT CLEAN"
+        )
+        lines.append(f"{trial.fault.name:{width}}  {' '.join(cells)}{state}")
+    return "\n".join(lines)
+
+
+def _audit(project: Project, fault: Fault, *, planted: bool) -> Evidence:
+    with tempfile.TemporaryDirectory(prefix="kernel-audit-fault-") as scratch:
+        copy = Path(scratch) / "project"
+        _copy(project, copy)
+        if planted:
+            _plant(copy, fault)
+        found = find(copy)
+        limit = fault.time_limit if planted else max(60.0, fault.time_limit)
+        plan = planning.make(found, fault.shape, fault.selection, arch="sm_90", time_limit=limit)
+        return run(found, plan, Path(scratch) / "runs", "audit faults")[0]
+
+
+def _copy(project: Project, to: Path) -> None:
+    to.mkdir()
+    shutil.copy(project.root / "pyproject.toml", to)
+    settings = project.settings
+    for folder in (settings.kernels, settings.references, settings.captures):
+        if folder:
+            shutil.copytree(project.root / folder, to / folder, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def _plant(copy: Path, fault: Fault) -> None:
+    source = copy / fault.file
+    if not source.resolve().is_relative_to(copy.resolve()) or not source.is_file():
+        raise ProjectError(f"fault {fault.name}: expected a file of the project, but got {fault.file!r}")
+    text = source.read_text(encoding="utf-8")
+    if (count := text.count(fault.find)) != 1:
+        raise ProjectError(
+            f"fault {fault.name}: expected its text exactly once in {fault.file}, but found it {count} times"
+        )
+    source.write_text(text.replace(fault.find, fault.replace), encoding="utf-8")
+
+
+def _judge(fault: Fault, evidence: Evidence, twin: Verdict, seconds: float) -> Trial:
+    failed: dict[str, int] = {}
+    told = False
+    for audit in evidence.audits:
+        for result in audit.results:
+            if result.verdict == "fail":
+                check = result.check.partition(":")[0]
+                failed[check] = failed.get(check, 0) + 1
+                told = told or (check == fault.check and fault.detail in result.detail)
+    caught = evidence.summary.verdict == "fail" and told and twin == "pass"
+    return Trial(fault, failed, twin, caught, round(seconds, 1))
+
+
+def third(faults: Sequence[Fault], turn: int) -> list[Fault]:
+    """Every third fault, beginning at `turn` modulo 3: three turns in a row try them all."""
+    return list(faults[turn % 3 :: 3])
+
+
+def summary(trials: Sequence[Trial]) -> Mapping[str, int]:
+    """How many faults were tried and how many caught."""
+    return {"tried": len(trials), "caught": sum(trial.caught for trial in trials)}

@@ -1,0 +1,136 @@
+"""Where K and V lie: the layout of a page, and which physical pages serve the context.
+
+In every layout a storage is u8 [physical pages, page stride], C-contiguous; they differ in where a token lies:
+
+    contiguous   storages k and v, each page [page, 1, D]
+    padded       the same with 8 bytes behind every token and 8 more behind every page
+    interleaved  one storage kv, each page [2, page, 1, D], K before V: the layout of a real cache
+
+Storage that holds no token of the context is NaN, so that a byte of it in any result shows. Placements:
+
+    near         the pages of the context are the first ones
+    far          they lie beyond 2^31 and beyond 2^32 bytes in turn, more than 2^31 bytes from one to the next. A page's
+                 offset that wraps at 32 bits falls into NaN, or before the storage; all the rest is a hole in a file
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from audit import sparse
+from audit.spec import Array, At, Buffer, Case, Inputs
+
+LAYOUTS = ("contiguous", "padded", "interleaved")
+PLACEMENTS = ("near", "far")
+CANARY = 0
+"""The physical page that no table names: NaN throughout. It stands behind every table, and a table padded with
+zeros would name it too."""
+E4M3_NAN = 0x7F
+_PAD = 8  # bytes; strides are multiples of it
+
+
+def table_entries(case: Case) -> int:
+    """Pages that the context fills: the exact size of the table."""
+    return int(-(-case.context // case.page))
+
+
+def token_stride(case: Case) -> int:
+    """Bytes from one token of K, or of V, to the next in its page."""
+    return int(case.dim + (_PAD if case.layout == "padded" else 0))
+
+
+def page_stride(case: Case) -> int:
+    """Bytes from one physical page to the next."""
+    tokens = case.page * token_stride(case)
+    return int({"contiguous": tokens, "padded": tokens + _PAD, "interleaved": 2 * tokens}[case.layout])
+
+
+def physical_pages(case: Case) -> int:
+    """Pages of a storage."""
+    return max(pages.stop for pages in (*_of_context(case), *_strangers(case)))
+
+
+def storage_buffers(case: Case) -> tuple[Buffer, ...]:
+    """The storages, their base shifted by `base` bytes."""
+    page = {
+        "contiguous": f"slot={case.page} kv_head=1 dim",
+        "padded": f"byte={page_stride(case)}",
+        "interleaved": f"part=2 slot={case.page} kv_head=1 dim",
+    }[case.layout]
+    dims = f"page={physical_pages(case)} {page}"
+    return tuple(Buffer(name, "e4m3", dims, "in", offset=case.base) for name in dict(_places(case)))
+
+
+def addresses(case: Case) -> tuple[At, At]:
+    """Launch arguments: the first token of physical page 0 of K and of V."""
+    k, v = _places(case)
+    return At(*k), At(*v)
+
+
+def strides(case: Case) -> tuple[np.int64, np.int64, np.int64, np.int64]:
+    """Launch arguments, in bytes: page and token of K, page and token of V."""
+    page, token = np.int64(page_stride(case)), np.int64(token_stride(case))
+    return page, token, page, token
+
+
+def views(case: Case, inputs: Inputs) -> tuple[Array, Array]:
+    """K and V as the contract has them, u8 [physical pages, page, 1, D]: views of the storages, strided."""
+    shape = (physical_pages(case), case.page, 1, case.dim)
+    steps = (page_stride(case), token_stride(case), case.dim, 1)
+    k, v = (
+        np.ndarray(shape, np.uint8, np.asarray(inputs[name]).reshape(-1), start, steps) for name, start in _places(case)
+    )
+    return k, v
+
+
+def draw_table(case: Case, rng: np.random.Generator) -> Array:
+    """i32 [1, entries]: a physical page of its own for each page of the context, in no order."""
+    regions = [rng.permutation(np.array(pages, np.int32)) for pages in _of_context(case)]
+    table = np.empty(table_entries(case), np.int32)
+    for first, pages in enumerate(regions):
+        entries = table[first :: len(regions)]
+        entries[:] = pages[: entries.size]
+    return table[None]
+
+
+def empty_storages(case: Case) -> dict[str, Array]:
+    """The storages before any token: NaN; where they are far, holes except for the pages that matter."""
+    storages: dict[str, Array] = {}
+    for buffer in storage_buffers(case):
+        shape = buffer.shape(case)
+        if case.placement == "near":
+            storages[buffer.name] = np.full(shape, E4M3_NAN, np.uint8)
+            continue
+        storages[buffer.name] = sparse.zeros(shape)
+        by_page = storages[buffer.name].reshape(shape[0], -1)
+        for pages in (*_of_context(case), *_strangers(case)):
+            by_page[pages.start : pages.stop] = E4M3_NAN
+    return storages
+
+
+def _places(case: Case) -> tuple[tuple[str, int], tuple[str, int]]:
+    """(buffer, byte) where K and where V begins."""
+    if case.layout == "interleaved":
+        return ("kv", 0), ("kv", case.page * token_stride(case))
+    return ("k", 0), ("v", 0)
+
+
+def _of_context(case: Case) -> tuple[range, ...]:
+    """Pages from which the table is drawn, region by region in turn."""
+    entries = table_entries(case)
+    if case.placement == "near":
+        return (range(CANARY + 1, entries + 2),)  # one more than needed: a stranger among them
+    low, high = entries // 2, entries - entries // 2
+    beyond_31, beyond_32 = (-(-(2**bits) // page_stride(case)) for bits in (31, 32))
+    high_start = beyond_32 + low + 1  # more than 2^31 bytes from all of the low region
+    return range(high_start, high_start + high), range(beyond_31, beyond_31 + low)
+
+
+def _strangers(case: Case) -> Iterator[range]:
+    """Pages that no table names and that are NaN, the canary among them."""
+    if case.placement == "near":
+        yield range(CANARY, CANARY + 1)
+        return
+    yield range(CANARY, table_entries(case) + 3)  # where the high region's offsets fall, modulo 2^32
+    for pages in _of_context(case):
+        yield range(pages.stop, pages.stop + 1)

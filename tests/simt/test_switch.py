@@ -1,0 +1,33 @@
+"""The two ways to switch between fibers: by hand on x86-64, by ucontext elsewhere."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from audit.build.compiler import find_compiler
+from audit.build.sources import SIMT
+
+from .programs import FOLDER
+
+
+@pytest.mark.parametrize("portable", [False, True])
+def test_fibers_take_turns_and_keep_their_rounding_mode(tmp_path: Path, portable: bool) -> None:
+    if not portable and platform.machine() != "x86_64":
+        pytest.skip("the hand-written switch is for x86-64")
+    compiler = find_compiler()
+    flags = [*compiler.flags, "-frounding-math", *(["-DSIMT_UCONTEXT"] if portable else [])]
+    compiler.run(
+        [*flags, f"-I{SIMT}", FOLDER / "switch.cc", SIMT / "context.cc", "-o", tmp_path / "switch"], cwd=FOLDER
+    )
+    done = subprocess.run([tmp_path / "switch"], capture_output=True, text=True, timeout=20, check=True)
+    assert done.stdout.splitlines() == [
+        "first 0 1.5 up",
+        "second 0 aligned nearest",
+        "first 1 2.5 up",
+        "second 1 aligned nearest",
+        "starter nearest",
+    ]

@@ -186,7 +186,7 @@ def input_digest(inputs: Mapping[str, Array | np.generic]) -> str:
         for at, block in sparse.blocks(array if array.flags.c_contiguous else np.ascontiguousarray(array)):
             if isinstance(array, sparse.SparseArray):
                 digest.update(f"@{at};".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
+            digest.update(block.data)
     return digest.hexdigest()
 
 

@@ -39,6 +39,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backend: str
     arch: str
     cases: tuple[Case, ...]
+    described: dict[str, str]  # case -> what a reader should know of it, in the operator's words
     variants: tuple[PlannedVariant, ...]
     checks: tuple[str, ...]
     time_limit: float  # seconds, for one variant in one case
@@ -80,6 +81,7 @@ def make(project: Project, shape_name: str, selection: Selection, *, arch: str, 
         backend="host",
         arch=arch,
         cases=tuple(cases),
+        described={case.id: told for case in cases if (told := operator.describe(case))},
         variants=_against(project, operator, _variants(operator, selection.variants), selection.against),
         checks=tuple(CHECKS),
         time_limit=time_limit,

@@ -41,13 +41,19 @@ class Project:
         self.root = root
         self.settings = settings
         self._operators: dict[str, Operator] | None = None
+        self._declared: dict[str, Path] = {}
 
     @property
     def operators(self) -> dict[str, Operator]:
         """Every operator declared in the project's kernels folder, by name."""
         if self._operators is None:
-            self._operators = _collect(self.root, self.settings.kernels)
+            self._operators, self._declared = _collect(self.root, self.settings.kernels)
         return self._operators
+
+    def declared_in(self, operator: str) -> Path:
+        """The file that declares an operator."""
+        _ = self.operators
+        return self._declared[operator]
 
     @property
     def captures(self) -> Path | None:
@@ -113,20 +119,25 @@ def _settings(file: Path, root: Path, table: Any) -> Settings:
     return settings
 
 
-def _collect(root: Path, folder: str) -> dict[str, Operator]:
+def _collect(root: Path, folder: str) -> tuple[dict[str, Operator], dict[str, Path]]:
+    """Operators by name, and the file that declares each: of the modules that hold it the innermost."""
     if not (root / folder).is_dir():
         raise ProjectError(f"{root}: expected the kernels in the folder {folder!r}, which does not exist")
     found: dict[str, Operator] = {}
-    for module in _load(root, folder):
+    declared: dict[str, Path] = {}
+    for module in sorted(_load(root, folder), key=lambda module: module.__name__.count(".")):
         for value in vars(module).values():
-            if isinstance(value, Operator) and found.setdefault(value.name, value) is not value:
+            if not isinstance(value, Operator):
+                continue
+            if found.setdefault(value.name, value) is not value:
                 raise ProjectError(f"operator {value.name}: declared twice, the second time in {module.__file__}")
+            declared[value.name] = Path(module.__file__ or folder)
     if not found:
         raise ProjectError(
             f"{root / folder}: expected at least one module-level audit.spec.Operator, but found none; "
             f"declare one in a Python file of that folder"
         )
-    return found
+    return found, declared
 
 
 def _load(root: Path, folder: str) -> list[ModuleType]:

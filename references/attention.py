@@ -6,6 +6,7 @@ q span more than 53 bits, hence weights come from differences of q.k_j: they kee
 large the scores are.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -25,7 +26,7 @@ _CACHED_TOKENS = 512
 
 
 @dataclass(frozen=True, eq=False)
-class AttentionFP64:
+class AttentionFP64(ABC):
     """Results and bound ingredients; the `partial_` ones take the softmax over one part's tokens alone.
 
     A part is a split (grouped) or a partition (scalar). Where a row sees nothing everything is 0, and lse is -inf.
@@ -59,6 +60,11 @@ class AttentionFP64:
     """f64[parts, rows, G]: S of each part."""
     partial_loss: Array64
     """f64[parts, rows, G, D]: U of each part."""
+
+    @staticmethod
+    @abstractmethod
+    def accumulation(seen: Array64) -> Array64:
+        """The factor of ||A|| in bound 3, f64[...] for n f64[...] tokens: how the operator's sums over them round."""
 
 
 def attention_fp64(

@@ -33,6 +33,7 @@ def _operators(project: Project) -> list[dict[str, object]]:
         found.append(
             {
                 "name": operator.name,
+                "declared": str(project.declared_in(operator.name).relative_to(project.root)),
                 "shapes": {
                     shape.name: [
                         case.id
@@ -68,7 +69,8 @@ def _text(project: Project, described: dict[str, object]) -> str:
     lines = [f"project {project.root}"]
     for operator in project.operators.values():
         shapes = [shape.name for owner, shape in project.shapes().values() if owner is operator]
-        lines += [f"\noperator {operator.name}", f"  shapes      {', '.join(shapes)}"]
+        declared = project.declared_in(operator.name).relative_to(project.root)
+        lines += [f"\noperator {operator.name} ({declared})", f"  shapes      {', '.join(shapes)}"]
         lines.append(f"  axes        {', '.join(f'{axis.name}={axis.default}' for axis in operator.axes)}")
         lines.append(f"  references  {', '.join(reference.name for reference in operator.references) or 'none'}")
         lines.append(f"  bounds      {', '.join(bound.name for bound in operator.bounds) or 'none'}")

@@ -19,13 +19,14 @@ from ..paged.probes import Array64, Design, measured, output, worst
 
 Got = Mapping[str, Array]
 Lengths = NDArray[np.int32]
+Tokens = NDArray[np.int64]
 
 U = 2.0**-24
 _NOTHING = float(np.float32(-1e30))
 _GAIN = float(designs.V_SCALE)
 
 
-# ---- Closed forms: (design, lengths i32[rows], got) -> what uses most of its limit ------------------------------
+# ---- Closed forms: whichever array uses most of its limit -------------------------------------------------------
 
 
 def equal_weights(design: Design, lengths: Lengths, got: Got) -> Measured:
@@ -34,54 +35,51 @@ def equal_weights(design: Design, lengths: Lengths, got: Got) -> Measured:
     Scores are 0, weights 1 and residuals 0. V are multiples of 2^-9 whose sums stay below 2^15 in a split and 2^8
     in a tile, so that no tensor-core step truncates (F >= 23) and no f32 sum rounds.
     """
-    counts = _counts(design, lengths)
+    counts = np.repeat(_counts(design, lengths)[:, :, None], design.q.shape[1], axis=2)
     tokens, sums = counts.sum(axis=-1), counts @ design.value_numbers
     # Merge: weights are 1 and their sum is exact. 1/sum and partial round once each, and a split's share passes
     # through at most one fma for each split: splits + 2 factors.
     seen = np.maximum(tokens.sum(axis=0), 1)[..., None]
     expected = _GAIN * sums.sum(axis=0) / seen
     limit = (len(sums) + 3) * U * _GAIN * np.abs(sums).sum(axis=0) / seen
-    return worst(*_exact_splits(got, np.zeros_like(tokens), tokens, sums), *_outputs(got, expected, limit))
+    return worst(*_exact_splits(got, np.zeros(tokens.shape), tokens, sums), *_outputs(got, expected, limit))
 
 
 def own_class(design: Design, lengths: Lengths, got: Got) -> Measured:
-    """All weight on a line's own class, whose V is the output; a split that has n of its tokens has lse (score, n)
-    and partial v_scale * n * V, rounded once: both exactly. Of a split that has none this says nothing.
+    """All weight on a line's own class, whose V is the output; a split with n of its tokens has lse (score, n) and
+    partial v_scale * n * V, rounded once: both exactly. Of a split with none that the row sees in part, nothing is said.
 
     Every other token weighs e^-80 = 1.8e-35, for which P and R are 0. What such tokens, and those before the first
     own one, leave in a sum or numerator is below 2^-60 of it, and adding that rounds to no change. V are multiples of
     2^-3 of at most 60: their sums are exact, as in `equal_weights`.
     """
-    tokens, visible = _own_tokens(design, lengths), _counts_of_all(lengths)
+    assert design.own is not None
+    tokens = _own_tokens(design.classes, design.own, lengths)
     values = design.value_numbers[design.own]
-    dots = np.take_along_axis(design.dots, design.own[..., None], axis=-1)[..., 0]
-    # q.k is exact; scale * k_scale and its product with q.k are rounded, here as in the contract.
-    scores = dots.astype(np.float32) * (design.scale * designs.K_SCALE)
-    scores = np.where(visible > 0, scores, 0)
-    silent = (tokens == 0) & (visible > 0)
+    dots = np.take_along_axis(design.dots, design.own[..., None], axis=-1)[..., 0].astype(np.float32)
+    # q.k is exact; scale * k_scale is rounded, and its product with q.k, here as in the contract.
+    scores = np.broadcast_to((dots * (design.scale * designs.K_SCALE)).astype(np.float64), tokens.shape)
+    unsaid = (tokens == 0) & (_visible_tokens(lengths)[..., None] > 0)
     number = tokens.sum(axis=0)[..., None]
     expected = np.where(number > 0, (_GAIN * values).astype(np.float32), 0).astype(np.float64)
     # The factors of `equal_weights`, and that of `expected`. A single token is weighed by 1/1 and rounds once.
     limit = np.where(number > 1, (len(tokens) + 4) * U * np.abs(expected), 0)
-    exact = _exact_splits(got, scores, tokens, tokens[..., None] * values)
-    return worst(*(_but(silent, each) for each in exact), *_outputs(got, expected, limit))
+    exact = _exact_splits(got, scores, tokens, tokens[..., None] * values, unsaid)
+    return worst(*exact, *_outputs(got, expected, limit))
 
 
 def two_levels(design: Design, lengths: Lengths, got: Got) -> Measured:
     """Two scores in each line: lse = ln(sum of n_c e^score_c) in each split, out = sum of pi_c V_c, in FP64."""
     counts = _counts(design, lengths)
-    scores, errors = _scores(design)
-    shares, top, sums = _softmax(scores, counts)
-    seen = sums > 0
-    expected = np.where(seen, top + np.log(np.where(seen, sums, 1)), 0)
-    # Of the sum: 5 levels of the tree, one fma a tile. Exact where nothing is seen: (-1e30, 0).
-    inherited = (shares * errors(top)).sum(axis=-1)
-    limit = np.where(seen, inherited + (_tiles(lengths) + 6) * U, 0)
+    shares, errors, lse = _softmax(design, counts)
+    seen = np.isfinite(lse)
+    # Of the sum: 5 levels of the tree and one fma a tile. Where nothing is seen (-1e30, 0) is stored, exactly.
+    limit = np.where(seen, (shares * errors).sum(axis=-1) + (_tiles(lengths) + 6) * U, 0)
     stored = got["lse"][: len(counts), : len(lengths)].astype(np.float64)
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # a wrong result may hold anything
         value = np.where(seen, stored[..., 0] + np.log(stored[..., 1]), stored[..., 0] - _NOTHING + stored[..., 1])
-    lse = measured("lse split, row, head", value, expected, limit)
-    return worst(lse, *_outputs(got, *_mixture(design, lengths)))
+    split = measured("lse split, row, head", value, np.where(seen, lse, 0), limit)
+    return worst(split, *_outputs(got, *_mixture(design, lengths)))
 
 
 def constant_values(design: Design, lengths: Lengths, got: Got) -> Measured:
@@ -89,25 +87,134 @@ def constant_values(design: Design, lengths: Lengths, got: Got) -> Measured:
     return worst(*_outputs(got, *_mixture(design, lengths)))
 
 
-# ---- What they share --------------------------------------------------------------------------------------------
+# ---- Parts of the closed forms ----------------------------------------------------------------------------------
+
+
+def _exact_splits(
+    got: Got, scores: Array64, tokens: Tokens, numerators: Array64, unsaid: NDArray[np.bool_] | None = None
+) -> tuple[Measured, Measured]:
+    """lse (score, tokens) and partial v_scale * numerator of every active split, without any error.
+
+    scores, tokens and unsaid [splits, rows, heads], numerators [splits, rows, heads, dim].
+    """
+    active, rows = tokens.shape[:2]
+    state = np.stack([np.where(tokens > 0, scores, _NOTHING), tokens], axis=-1)
+    partial = (_GAIN * numerators).astype(np.float32).astype(np.float64)
+    limit = np.where(np.zeros_like(tokens, bool) if unsaid is None else unsaid, np.inf, 0)[..., None]
+    return (
+        measured("lse split, row, head, state", got["lse"][:active, :rows], state, limit),
+        measured("partial split, row, head, dim", got["partial"][:active, :rows], partial, limit),
+    )
+
+
+def _outputs(got: Got, expected: Array64, limit: Array64) -> tuple[Measured, Measured]:
+    return measured("pre-cast row, head, dim", got["precast"], expected, limit), output(got["out"], expected, limit)
 
 
 def _mixture(design: Design, lengths: Lengths) -> tuple[Array64, Array64]:
     """v_scale * sum of pi_c V_c and how far the output before its rounding may be from it, f64 [rows, heads, dim].
 
-    First, an error of a weight moves the output in proportion to V_c - out. Second, what differs between numerator
-    and sum, in units of u and of A = sum of pi_c |V_c|; T tiles are the most in a split, S the splits:
-      P + R*2^-11 is p to 2^-23 p, or to 2^-36 where f16 is subnormal, and 3,328 * 2^-36 < u: 3;
-      the products: a step over L terms and c truncates L + 1 terms below 2^-F of the largest, and its sum below
-      2^-23. With 64/L steps a tile that is 42 u on sm_90, 88 on sm_80 and 192 on sm_70: 192, and 1 for operands
-      that are subnormal;
-      the tree over p: 5; one fma a tile in numerator and sum: 2 T; one a split in the merge, twice: 2 S;
-      v_scale, 1/sum, weight * (1/sum): 3.
+    An error of a weight moves the output in proportion to V_c - out. The rest, in units of u * sum of pi_c |V_c|, is
+    what differs between numerator and sum, with T tiles at most in a split and S splits:
+      3    P + R * 2^-11 is p but for 2^-23 p, or for 2^-36 where f16 is subnormal, and 3,328 * 2^-36 < u;
+      193  a tensor-core step over L terms and c truncates L + 1 terms below 2^-F of the largest and its sum below
+           2^-23, and 64 / L steps make a tile: 42 u on sm_90, 88 u on sm_80, 192 u on sm_70; 1 for subnormal P;
+      5    the tree over p;
+      2T   one fma a tile in both;       2S   one fma a split of the merge in both;
+      3    v_scale, 1 / sum, weight * (1 / sum).
     """
-    scores, errors = _scores(design)
     counts = _counts(design, lengths)
-    shares, top, _ = _softmax(scores, counts.sum(axis=0))
+    shares, errors, _ = _softmax(design, counts.sum(axis=0))
     values = design.value_numbers
     out = shares @ values
-    spread = np.stack([np.abs(values - out[..., d, None]) for d in ()]) if False else 0
-    return _GAIN * out, _GAIN * (spread + 1)
+    moved = np.einsum("rhc,rhcd->rhd", shares * errors, np.abs(values - out[:, :, None]))
+    rest = (208 + 2 * (_tiles(lengths) + len(counts))) * U * (shares @ np.abs(values))
+    return _GAIN * out, _GAIN * (moved + rest)
+
+
+def _softmax(design: Design, counts: Tokens) -> tuple[Array64, Array64, Array64]:
+    """Shares pi_c and their relative errors [..., heads, classes], and lse [..., heads], for counts [..., classes].
+
+    A weight e^(score_c - top) inherits 2 roundings of its score and 1 of the difference, absolute ones, and less than
+    2 u from exp itself. With two levels the maximum rises at most once on a token's way through tiles and splits, so
+    that p, rescale and the merge's weight together hold one such factor. Where nothing is seen: 0, 0, -inf.
+    """
+    scores = design.dots * float(design.scale) * float(designs.K_SCALE)
+    present = np.where(counts[..., None, :] > 0, scores, -np.inf)
+    top = present.max(axis=-1, keepdims=True)
+    below = np.where(np.isfinite(present), present - np.where(np.isfinite(top), top, 0), -np.inf)
+    weights = counts[..., None, :] * np.exp(below)
+    sums = weights.sum(axis=-1, keepdims=True)
+    with np.errstate(divide="ignore"):  # ln 0 where nothing is seen
+        lse = (top + np.log(sums))[..., 0]
+    away = np.where(np.isfinite(below), -below, 0)
+    errors = U * (2 * np.abs(scores) + away + 2 * (away > 0))
+    return weights / np.where(sums > 0, sums, 1), errors, lse
+
+
+# ---- Counting visible tokens ------------------------------------------------------------------------------------
+
+
+def _shown(lengths: Lengths) -> list[list[slice]]:
+    """The tokens of each split that each row sees."""
+    parts = splits(total_of(lengths))
+    return [[slice(part.start, max(part.start, min(part.stop, int(n)))) for n in lengths] for part in parts]
+
+
+def _visible_tokens(lengths: Lengths) -> Tokens:
+    """[splits, rows]"""
+    return np.array([[shown.stop - shown.start for shown in rows] for rows in _shown(lengths)])
+
+
+def _counts(design: Design, lengths: Lengths) -> Tokens:
+    """Visible tokens of each class, [splits, rows, classes]."""
+    kinds = len(design.values)
+    return np.array([[np.bincount(design.classes[shown], minlength=kinds) for shown in rows] for rows in _shown(lengths)])
+
+
+def _own_tokens(classes: NDArray[np.intp], own: NDArray[np.intp], lengths: Lengths) -> Tokens:
+    """Visible tokens of each line's own class, [splits, rows, heads]."""
+    return np.array(
+        [
+            [(classes[shown] == own[row][:, None]).sum(axis=1) for row, shown in enumerate(rows)]
+            for rows in _shown(lengths)
+        ]
+    )
+
+
+def _tiles(lengths: Lengths) -> int:
+    """The most tiles in a split."""
+    return max(-(-len(part) // TILE) for part in splits(total_of(lengths)))
+
+
+# ---- The probes -------------------------------------------------------------------------------------------------
+
+
+def _probe(
+    name: str, design: Callable[[Case], Design], closed_form: Callable[[Design, Lengths, Got], Measured]
+) -> Probe:
+    def inputs(case: Case, rng: np.random.Generator) -> Inputs:
+        return designs.laid_out(case, design(case), rng)
+
+    def expect(case: Case, given: Inputs, got: Got) -> Measured:
+        return closed_form(design(case), np.asarray(given["lengths"]), got)
+
+    return Probe(name, inputs, expect)
+
+
+def _position(case: Case) -> Design:
+    return designs.position(case, [part.start for part in splits(case.context)])
+
+
+GROUPED_PROBES = (
+    _probe("uniform", designs.uniform, equal_weights),
+    _probe("position", _position, own_class),
+    _probe("heads", designs.heads, own_class),
+    _probe("dimensions", designs.dimensions, constant_values),
+    _probe("one_hot", designs.one_hot, equal_weights),
+    _probe("one_hot_high", designs.one_hot_high, equal_weights),
+    _probe("two_keys", designs.two_keys, two_levels),
+    _probe("biased", designs.biased, constant_values),
+    _probe("tiles", designs.tiles, two_levels),
+    _probe("sparse", designs.sparse, equal_weights),
+)

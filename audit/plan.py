@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from audit.build.host import check_arch
 from audit.capture.store import CaptureStore
 from audit.checks import CHECKS
 from audit.errors import PlanError
@@ -38,6 +39,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operator: str
     backend: str
     arch: str
+    tensor_cores: str  # how far the model of their arithmetic is to be trusted
     cases: tuple[Case, ...]
     described: dict[str, str]  # case -> what a reader should know of it, in the operator's words
     variants: tuple[PlannedVariant, ...]
@@ -80,7 +82,8 @@ def make(project: Project, shape_name: str, selection: Selection, *, arch: str, 
         operator=operator.name,
         backend="host",
         arch=arch,
-        cases=tuple(cases),
+        tensor_cores=check_arch(arch).standing,
+        cases=tuple(msgspec.structs.replace(case, arch=arch) for case in cases),
         described={case.id: told for case in cases if (told := operator.describe(case))},
         variants=_against(project, operator, _variants(operator, selection.variants), selection.against),
         checks=tuple(CHECKS),

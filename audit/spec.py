@@ -50,6 +50,7 @@ class Axis(msgspec.Struct, frozen=True):
     at_least: int | None = None
     at_most: int | None = None
     multiple_of: int | None = None
+    quiet: bool = False  # left out of a case's name where it has its default
 
     def admit(self, value: AxisValue) -> None:
         """Raise PlanError unless the value is one that the operator promises to handle."""
@@ -84,6 +85,8 @@ class Case(msgspec.Struct, frozen=True):
     capture: str | None = None
     probe: str | None = None
     first_step_only: bool = False
+    unnamed: tuple[str, ...] = ()  # axes that its name leaves out
+    arch: str = "sm_90"  # whose tensor cores the results are those of
 
     def __getattr__(self, name: str) -> Any:
         """Axis values read as attributes: `case.rows`."""
@@ -97,7 +100,7 @@ class Case(msgspec.Struct, frozen=True):
     @property
     def id(self) -> str:
         """The stable name of the case: shape, origin of the inputs, axis values."""
-        values = ",".join(f"{name}={value}" for name, value in self.axes.items())
+        values = ",".join(f"{name}={value}" for name, value in self.axes.items() if name not in self.unnamed)
         origin = self.capture or (f"probe-{self.probe}" if self.probe else f"seed{self.seed}")
         return f"{self.shape}/{origin}/{values}"
 
@@ -345,4 +348,5 @@ class Operator:
             axis.admit(values[axis.name])
         if probe is not None:
             self.probe(probe)
-        return Case(shape.name, self.name, values, seed, capture, probe, first_step_only)
+        unnamed = tuple(axis.name for axis in self.axes if axis.quiet and values[axis.name] == axis.default)
+        return Case(shape.name, self.name, values, seed, capture, probe, first_step_only, unnamed)

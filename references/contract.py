@@ -4,7 +4,7 @@ Every binary32 operation below is one that the contract names, in its order. Vec
 the rows*G pairs of (row, head), and over columns or dimensions; tiles and splits run one after another.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,51 @@ from .tensor_core import SM_90, TensorCore, product
 
 _K16 = 16
 _RESIDUAL_GAIN = 2048
+
+
+def kahan_products(queries: NDArray[np.float16], keys: NDArray[np.float16], model: TensorCore) -> Array32:
+    """q.k f32[lines, tokens]: one tensor-core product with C = 0 for every 16 dimensions, summed by Kahan."""
+    total = np.zeros((len(queries), len(keys)), np.float32)
+    compensation = np.zeros_like(total)
+    for start in range(0, queries.shape[1], _K16):
+        chunk = slice(start, start + _K16)
+        t = product(queries[:, chunk], keys[:, chunk].T, np.zeros((1, 1), np.float32), model)
+        y = t - compensation
+        following = total + y
+        compensation = (following - total) - y
+        total = following
+    return total
+
+
+def weighted_values(p: Array32, values: NDArray[np.float16], model: TensorCore) -> Array32:
+    """PV of one tile, f32[lines, D]: p as its f16 rounding P and the residual R, in one chain of products."""
+    rounded = p.astype(np.float16)
+    residual = ((p - rounded.astype(np.float32)) * np.float32(_RESIDUAL_GAIN)).astype(np.float16)
+    scaled = values * np.float16(1 / _RESIDUAL_GAIN)  # exact for every finite e4m3
+    accumulator = np.zeros((1, 1), np.float32)
+    for start in range(0, TILE, _K16):
+        half = slice(start, start + _K16)
+        accumulator = product(rounded[:, half], values[half], accumulator, model)
+        accumulator = product(residual[:, half], scaled[half], accumulator, model)
+    return accumulator
+
+
+def sees(token: NDArray[np.int64], length: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """Which rows see which tokens, bool[lines, tokens]; length i32[lines, 1]."""
+    return token < length
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of the contract; `mutations` replaces one at a time."""
+
+    visible: Callable[[NDArray[np.int64], NDArray[np.int32]], NDArray[np.bool_]] = sees
+    dot: Callable[[NDArray[np.float16], NDArray[np.float16], TensorCore], Array32] = kahan_products
+    exp: Callable[[Array32], Array32] = exp32_floored
+    weigh: Callable[[Array32, NDArray[np.float16], TensorCore], Array32] = weighted_values
+
+
+CONTRACT = Steps()
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +95,7 @@ def grouped_contract(
     v_scale: np.float32,
     chosen: Collection[int] | None = None,
     model: TensorCore = SM_90,
+    steps: Steps = CONTRACT,
 ) -> GroupedContract:
     """The contract's bytes for q f16[rows, G, D], k, v u8[pages, page, 1, D], table i32[1, n], lengths.
 
@@ -74,9 +120,9 @@ def grouped_contract(
         keys, values = (np.zeros((padded, dims), np.float16) for _ in range(2))
         keys[: len(tokens)] = gather_tokens(k, table, tokens.stop, start=tokens.start, dtype=np.float16)
         values[: len(tokens)] = gather_tokens(v, table, tokens.stop, start=tokens.start, dtype=np.float16)
-        scores = _kahan_products(queries, keys, model) * score_scale
-        visible = np.arange(tokens.start, tokens.start + padded) < seen
-        maximum, sums, out = _online_softmax(scores, visible, values, model)
+        scores = steps.dot(queries, keys, model) * score_scale
+        visible = steps.visible(np.arange(tokens.start, tokens.start + padded), seen)
+        maximum, sums, out = _online_softmax(scores, visible, values, model, steps)
         with np.errstate(over="ignore"):
             partial[s, :rows] = (out * np.float32(v_scale) + np.float32(0)).reshape(q.shape)
         lse[s, :rows] = np.stack([maximum, sums], axis=-1).reshape(rows, heads, 2)
@@ -91,22 +137,8 @@ def grouped_contract(
     return GroupedContract(out=out16, precast=precast, partial=partial, lse=lse, written=written)
 
 
-def _kahan_products(queries: NDArray[np.float16], keys: NDArray[np.float16], model: TensorCore) -> Array32:
-    """q.k f32[lines, tokens]: one tensor-core product with C = 0 for every 16 dimensions, summed by Kahan."""
-    total = np.zeros((len(queries), len(keys)), np.float32)
-    compensation = np.zeros_like(total)
-    for start in range(0, queries.shape[1], _K16):
-        chunk = slice(start, start + _K16)
-        t = product(queries[:, chunk], keys[:, chunk].T, np.zeros((1, 1), np.float32), model)
-        y = t - compensation
-        following = total + y
-        compensation = (following - total) - y
-        total = following
-    return total
-
-
 def _online_softmax(
-    scores: Array32, visible: NDArray[np.bool_], values: NDArray[np.float16], model: TensorCore
+    scores: Array32, visible: NDArray[np.bool_], values: NDArray[np.float16], model: TensorCore, steps: Steps
 ) -> tuple[Array32, Array32, Array32]:
     """(max, sum, out) of one split: f32[lines], f32[lines], f32[lines, D], tile by tile."""
     lines, dims = len(scores), values.shape[1]
@@ -119,24 +151,11 @@ def _online_softmax(
         active = np.asarray(shown.any(axis=1))
         score = np.where(shown, scores[:, tile], NOTHING_SEEN)
         following = max32(maximum, tree(max32, score))
-        p = np.where(shown, exp32_floored(score - following[:, None]), np.float32(0))
+        p = np.where(shown, steps.exp(score - following[:, None]), np.float32(0))
         tile_sum = tree(add32, p)
-        rescale = np.where(sums > 0, exp32_floored(maximum - following), np.float32(1))
-        tile_out = _weighted_values(p, values[tile], model)
+        rescale = np.where(sums > 0, steps.exp(maximum - following), np.float32(1))
+        tile_out = steps.weigh(p, values[tile], model)
         sums = np.where(active, fma32(sums, rescale, tile_sum), sums)
         out = np.where(active[:, None], fma32(out, rescale[:, None], tile_out), out)
         maximum = np.where(active, following, maximum)
     return maximum, sums, out
-
-
-def _weighted_values(p: Array32, values: NDArray[np.float16], model: TensorCore) -> Array32:
-    """PV of one tile, f32[lines, D]: p as its f16 rounding P and the residual R, in one chain of products."""
-    rounded = p.astype(np.float16)
-    residual = ((p - rounded.astype(np.float32)) * np.float32(_RESIDUAL_GAIN)).astype(np.float16)
-    scaled = values * np.float16(1 / _RESIDUAL_GAIN)  # exact for every finite e4m3
-    accumulator = np.zeros((1, 1), np.float32)
-    for start in range(0, TILE, _K16):
-        half = slice(start, start + _K16)
-        accumulator = product(rounded[:, half], values[half], accumulator, model)
-        accumulator = product(residual[:, half], scaled[half], accumulator, model)
-    return accumulator

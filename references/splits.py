@@ -1,4 +1,4 @@
-"""Which tokens each split of the grouped operator serves (kernels/CONTRACT.md, "Splits")."""
+"""Which tokens each split of the grouped operator, and each partition of the scalar one, serves."""
 
 import itertools
 
@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 TILE = 32
 CAPACITY_SPLITS = 80
 CAPACITY_ROWS = 8
+PARTITION = 1024
+CAPACITY_PARTITIONS = 256
 
 
 def total_of(lengths: NDArray[np.int32]) -> int:
@@ -26,3 +28,8 @@ def splits(total: int) -> list[range]:
     base, extra = divmod(-(-total // TILE), active)
     starts = [TILE * (s * base + min(s, extra)) for s in range(active + 1)]
     return [range(start, min(end, total)) for start, end in itertools.pairwise(starts)]
+
+
+def partitions(total: int) -> list[range]:
+    """The tokens of each partition of the scalar operator: 1,024 each, the last one ending at the total."""
+    return [range(start, min(start + PARTITION, total)) for start in range(0, total, PARTITION)]

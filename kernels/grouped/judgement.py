@@ -16,9 +16,9 @@ from ...references.domain import check_domain
 from ...references.fp64 import GroupedFP64, grouped_fp64
 from ...references.merge import merge
 from ...references.splits import splits, total_of
-from ..paged.storage import views
+from ...references.tensor_core import MODELS
+from ..paged.judging import arrays, differing, scales
 
-_SCALES = ("scale", "k_scale", "v_scale")
 _LINE = ("row", "head")
 _SPLIT = ("split", "row", "head")
 _WHOLE = 300  # tokens; beyond, the contract reference computes chosen splits only
@@ -26,7 +26,7 @@ _WHOLE = 300  # tokens; beyond, the contract reference computes chosen splits on
 
 def admit(case: Case, inputs: Inputs) -> None:
     """Refuse inputs outside the contract's domain."""
-    check_domain(*_arrays(case, inputs), **_scales(inputs))
+    check_domain(*arrays(case, inputs), **scales(inputs))
 
 
 def precast(_case: Case, inputs: Inputs, got: Mapping[str, Array]) -> Array:
@@ -35,17 +35,8 @@ def precast(_case: Case, inputs: Inputs, got: Mapping[str, Array]) -> Array:
     return merge(got["partial"], got["lse"], lengths, total_of(lengths))
 
 
-def _arrays(case: Case, inputs: Inputs) -> tuple[Array, ...]:
-    """q, k, v, table and lengths, K and V as strided views of their storage."""
-    return inputs["q"], *views(case, inputs), inputs["table"], inputs["lengths"]
-
-
-def _scales(inputs: Inputs) -> dict[str, Array | np.generic]:
-    return {name: inputs[name] for name in _SCALES}
-
-
 def _fp64(case: Case, inputs: Inputs) -> Mapping[str, Array]:
-    return vars(grouped_fp64(*_arrays(case, inputs), **_scales(inputs)))
+    return vars(grouped_fp64(*arrays(case, inputs), **scales(inputs)))
 
 
 def _contract(case: Case, inputs: Inputs) -> Mapping[str, Array]:
@@ -53,7 +44,7 @@ def _contract(case: Case, inputs: Inputs) -> Mapping[str, Array]:
     active = _active(inputs)
     whole = case.context <= _WHOLE or active == 0
     chosen = None if whole else {0, active - 1, *case.rng().integers(0, active, 2).tolist()}
-    return vars(grouped_contract(*_arrays(case, inputs), **_scales(inputs), chosen=chosen))
+    return vars(grouped_contract(*arrays(case, inputs), **scales(inputs), chosen=chosen, model=MODELS[case.arch]))
 
 
 def _active(inputs: Inputs) -> int:
@@ -64,8 +55,8 @@ def _workspace(_case: Case, inputs: Inputs, got: Got, expected: Expected) -> Mea
     """Bound 1 for partial and lse: elements that differ from the contract reference, [split, row, head]."""
     rows = len(inputs["lengths"])
     written = expected["written"][:, :rows, None]
-    differing = [_differ(got[name], expected[name])[:, :rows].sum(axis=-1) for name in ("partial", "lse")]
-    value = np.where(written, sum(differing), 0).astype(np.float64)
+    wrong = [differing(got[name], expected[name])[:, :rows].sum(axis=-1) for name in ("partial", "lse")]
+    value = np.where(written, sum(wrong), 0).astype(np.float64)
     return Measured(value, np.zeros_like(value), _SPLIT)
 
 
@@ -73,18 +64,13 @@ def _out(case: Case, inputs: Inputs, got: Got, expected: Expected) -> Measured |
     """Bound 1 for the output; on long contexts the contract reference has none, and bound 2 stands in."""
     if case.context > _WHOLE and _active(inputs) > 0:
         return None
-    value = _differ(got["out"], expected["out"]).astype(np.float64)
+    value = differing(got["out"], expected["out"]).astype(np.float64)
     return Measured(value, np.zeros_like(value), ("row", "head", "dim"))
-
-
-def _differ(got: Array, expected: Array) -> Array:
-    word = f"u{got.itemsize}"
-    return np.asarray(got.view(word) != expected.view(word))
 
 
 def _merge(_case: Case, _inputs: Inputs, got: Got, _expected: Expected) -> Measured:
     """Bound 2: `out` is, byte for byte, the pre-cast output rounded to f16; counted in differing elements."""
-    value = _differ(got["out"], got["precast"].astype(np.float16)).astype(np.float64)
+    value = differing(got["out"], got["precast"].astype(np.float16)).astype(np.float64)
     return Measured(value, np.zeros_like(value), ("row", "head", "dim"))
 
 

@@ -1,5 +1,7 @@
 // What one block of a split keeps in shared memory, and how it gets there.
 #pragma once
+#include <cuda_fp8.h>
+
 #include "../paged/arithmetic.cuh"
 #include "geometry.cuh"
 
@@ -54,27 +56,92 @@ __device__ __forceinline__ void begin_split(Memory& m, const paged::Inputs& in, 
   }
 }
 
-// K and V of one tile, decoded, each byte read once. A token >= total is +0: neither it nor its table entry
-// is read.
-template <int D, class Memory>
-__device__ __forceinline__ void load_panels(Memory& m, const paged::Inputs& in, int first_token, int total) {
-  const int lane = threadIdx.x % 32;
-  for (int column = threadIdx.x / 32; column < kTileTokens; column += blockDim.x / 32) {
-    const int token = first_token + column;
-    if (token < total) {
-      const int physical_page = in.table[token / in.page];
-      const unsigned char* const k = paged::token_bytes(in.k, physical_page, token % in.page);
-      const unsigned char* const v = paged::token_bytes(in.v, physical_page, token % in.page);
-      for (int d = lane; d < D; d += 32) {
-        m.k[column][d] = paged::decode_e4m3(k[d]);
-        m.v[column][d] = paged::decode_e4m3(v[d]);
-      }
-    } else {
-      for (int d = lane; d < D; d += 32) {
-        m.k[column][d] = __ushort_as_half(0);
-        m.v[column][d] = __ushort_as_half(0);
-      }
+// A token's bytes are read and decoded in chunks of 16, one thread a chunk.
+constexpr int kChunk = 16;
+
+// The widest load, in bytes, that every chunk of K and V is aligned to: 16, 8 or, where a base address is odd
+// to both, 1.
+__device__ __forceinline__ int aligned_load(const paged::Inputs& in) {
+  const unsigned long long bits =
+      reinterpret_cast<unsigned long long>(in.k.bytes) | reinterpret_cast<unsigned long long>(in.v.bytes) |
+      static_cast<unsigned long long>(in.k.page_stride | in.k.token_stride | in.v.page_stride |
+                                      in.v.token_stride);
+  return bits % 16 == 0 ? 16 : bits % 8 == 0 ? 8 : 1;
+}
+
+template <int LoadBytes>
+__device__ __forceinline__ uint4 load_chunk(const unsigned char* bytes) {
+  static_assert(LoadBytes == 16 || LoadBytes == 8 || LoadBytes == 1, "what aligned_load gives");
+  if constexpr (LoadBytes == 16) {
+    return *reinterpret_cast<const uint4*>(bytes);
+  } else if constexpr (LoadBytes == 8) {
+    const uint2 low = *reinterpret_cast<const uint2*>(bytes);
+    const uint2 high = *reinterpret_cast<const uint2*>(bytes + 8);
+    return make_uint4(low.x, low.y, high.x, high.y);
+  } else {
+    unsigned word[4] = {};
+#pragma unroll
+    for (int i = 0; i < kChunk; ++i) word[i / 4] |= static_cast<unsigned>(bytes[i]) << 8 * (i % 4);
+    return make_uint4(word[0], word[1], word[2], word[3]);
+  }
+}
+
+// 16 e4m3 bytes to f16, exactly. `to` is aligned to 16 bytes.
+__device__ __forceinline__ void decode_chunk(__half* to, const uint4& chunk) {
+  const unsigned word[4] = {chunk.x, chunk.y, chunk.z, chunk.w};
+  unsigned pair[8];
+#pragma unroll
+  for (int i = 0; i < 8; ++i) {
+    const auto bytes = static_cast<__nv_fp8x2_storage_t>(word[i / 2] >> 16 * (i % 2));
+    const __half2_raw halves = __nv_cvt_fp8x2_to_halfraw2(bytes, __NV_E4M3);
+    pair[i] = halves.x | static_cast<unsigned>(halves.y) << 16;
+  }
+  uint4* const lines = reinterpret_cast<uint4*>(to);
+  lines[0] = make_uint4(pair[0], pair[1], pair[2], pair[3]);
+  lines[1] = make_uint4(pair[4], pair[5], pair[6], pair[7]);
+}
+
+// K and V of one tile, each byte read once by the block; all loads of a thread go out before it decodes. A
+// token >= total is +0: neither it nor its table entry is read.
+template <int D, int LoadBytes, class Variant, class Memory>
+__device__ __forceinline__ void load_tile(Memory& m, const paged::Inputs& in, int first_token, int total) {
+  constexpr int chunks = D / kChunk;  // of one token
+  constexpr int columns = Variant::threads / chunks;
+  constexpr int passes = (kTileTokens + columns - 1) / columns;
+  static_assert(Variant::threads % chunks == 0, "a thread keeps its place within a token");
+  const int page = Variant::page > 0 ? Variant::page : in.page;
+  const int d = threadIdx.x % chunks * kChunk;
+  const int first_column = threadIdx.x / chunks;
+  uint4 k[passes];
+  uint4 v[passes];
+#pragma unroll
+  for (int i = 0; i < passes; ++i) {
+    const int token = first_token + first_column + i * columns;
+    k[i] = v[i] = make_uint4(0, 0, 0, 0);
+    if (first_column + i * columns < kTileTokens && token < total) {
+      const int physical_page = in.table[token / page];
+      k[i] = load_chunk<LoadBytes>(paged::token_bytes(in.k, physical_page, token % page) + d);
+      v[i] = load_chunk<LoadBytes>(paged::token_bytes(in.v, physical_page, token % page) + d);
     }
+  }
+#pragma unroll
+  for (int i = 0; i < passes; ++i) {
+    const int column = first_column + i * columns;
+    if (column >= kTileTokens) break;
+    decode_chunk(&m.k[column][d], k[i]);
+    decode_chunk(&m.v[column][d], v[i]);
+  }
+}
+
+template <int D, class Variant, class Memory>
+__device__ __forceinline__ void load_panels(Memory& m, const paged::Inputs& in, int load_bytes,
+                                            int first_token, int total) {
+  if (load_bytes == 16) {
+    load_tile<D, 16, Variant>(m, in, first_token, total);
+  } else if (load_bytes == 8) {
+    load_tile<D, 8, Variant>(m, in, first_token, total);
+  } else {
+    load_tile<D, 1, Variant>(m, in, first_token, total);
   }
 }
 

@@ -15,7 +15,7 @@ from audit.spec import Array, Case, Inputs, Probe
 
 from ...references.splits import TILE, splits, total_of
 from ..paged import probes as designs
-from ..paged.probes import Array64, Design, measured, output, worst
+from ..paged.probes import Array64, Design, measured, numbers, output, worst
 
 Got = Mapping[str, Array]
 Lengths = NDArray[np.int32]
@@ -36,7 +36,7 @@ def equal_weights(design: Design, lengths: Lengths, got: Got) -> Measured:
     in a tile, so that no tensor-core step truncates (F >= 23) and no f32 sum rounds.
     """
     counts = np.repeat(_counts(design, lengths)[:, :, None], design.q.shape[1], axis=2)
-    tokens, sums = counts.sum(axis=-1), counts @ design.value_numbers
+    tokens, sums = counts.sum(axis=-1), counts @ numbers(design.values)
     # Merge: weights are 1 and their sum is exact. 1/sum and partial round once each, and a split's share passes
     # through at most one fma for each split: splits + 2 factors.
     seen = np.maximum(tokens.sum(axis=0), 1)[..., None]
@@ -47,7 +47,7 @@ def equal_weights(design: Design, lengths: Lengths, got: Got) -> Measured:
 
 def own_class(design: Design, lengths: Lengths, got: Got) -> Measured:
     """All weight on a line's own class, whose V is the output; a split with n of its tokens has lse (score, n) and
-    partial v_scale * n * V, rounded once: both exactly. Of a split with none that the row sees in part, nothing is said.
+    partial v_scale * n * V, rounded once: both exactly. Of a split with other tokens only, nothing is said.
 
     Every other token weighs e^-80 = 1.8e-35, for which P and R are 0. What such tokens, and those before the first
     own one, leave in a sum or numerator is below 2^-60 of it, and adding that rounds to no change. V are multiples of
@@ -55,8 +55,8 @@ def own_class(design: Design, lengths: Lengths, got: Got) -> Measured:
     """
     assert design.own is not None
     tokens = _own_tokens(design.classes, design.own, lengths)
-    values = design.value_numbers[design.own]
-    dots = np.take_along_axis(design.dots, design.own[..., None], axis=-1)[..., 0].astype(np.float32)
+    values = numbers(design.values[design.own])
+    dots = (design.q.astype(np.float64) * numbers(design.keys[design.own])).sum(axis=-1).astype(np.float32)
     # q.k is exact; scale * k_scale is rounded, and its product with q.k, here as in the contract.
     scores = np.broadcast_to((dots * (design.scale * designs.K_SCALE)).astype(np.float64), tokens.shape)
     unsaid = (tokens == 0) & (_visible_tokens(lengths)[..., None] > 0)
@@ -98,12 +98,14 @@ def _exact_splits(
     scores, tokens and unsaid [splits, rows, heads], numerators [splits, rows, heads, dim].
     """
     active, rows = tokens.shape[:2]
+    lse, partial = (got[name][:active, :rows] for name in ("lse", "partial"))
     state = np.stack([np.where(tokens > 0, scores, _NOTHING), tokens], axis=-1)
-    partial = (_GAIN * numerators).astype(np.float32).astype(np.float64)
-    limit = np.where(np.zeros_like(tokens, bool) if unsaid is None else unsaid, np.inf, 0)[..., None]
+    numerator = (_GAIN * numerators).astype(np.float32).astype(np.float64)
+    if unsaid is not None:  # only a NaN fails there
+        state, numerator = (np.where(unsaid[..., None], *pair) for pair in ((lse, state), (partial, numerator)))
     return (
-        measured("lse split, row, head, state", got["lse"][:active, :rows], state, limit),
-        measured("partial split, row, head, dim", got["partial"][:active, :rows], partial, limit),
+        measured("lse split, row, head, state", lse, state, 0),
+        measured("partial split, row, head, dim", partial, numerator, 0),
     )
 
 
@@ -125,7 +127,7 @@ def _mixture(design: Design, lengths: Lengths) -> tuple[Array64, Array64]:
     """
     counts = _counts(design, lengths)
     shares, errors, _ = _softmax(design, counts.sum(axis=0))
-    values = design.value_numbers
+    values = numbers(design.values)
     out = shares @ values
     moved = np.einsum("rhc,rhcd->rhd", shares * errors, np.abs(values - out[:, :, None]))
     rest = (208 + 2 * (_tiles(lengths) + len(counts))) * U * (shares @ np.abs(values))
@@ -169,7 +171,9 @@ def _visible_tokens(lengths: Lengths) -> Tokens:
 def _counts(design: Design, lengths: Lengths) -> Tokens:
     """Visible tokens of each class, [splits, rows, classes]."""
     kinds = len(design.values)
-    return np.array([[np.bincount(design.classes[shown], minlength=kinds) for shown in rows] for rows in _shown(lengths)])
+    return np.array(
+        [[np.bincount(design.classes[shown], minlength=kinds) for shown in rows] for rows in _shown(lengths)]
+    )
 
 
 def _own_tokens(classes: NDArray[np.intp], own: NDArray[np.intp], lengths: Lengths) -> Tokens:

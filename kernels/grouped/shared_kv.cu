@@ -1,5 +1,5 @@
-// grouped, variant `shared_kv`, parent `control`: one block of a split serves all rows and heads, so that
-// each K and V byte is read from global memory once. Scalar loads.
+// grouped, variant `shared_kv`, parent `vector_loads`: one block of a split serves all rows and heads, so
+// that each K and V byte is read from global memory once.
 //
 //   grouped_shared_kv_splits<G, D>   grid (80, 1), block 256, dynamic shared memory
 //                                    split_memory_bytes<D, ceil(8 * G / 16), 8>:
@@ -10,11 +10,7 @@
 #include "merge.cuh"
 #include "splits.cuh"
 
-template <int G>
-struct SharedKv {
-  static constexpr int row_tiles = grouped::all_row_tiles<G>;
-  static constexpr int threads = 256;
-};
+using grouped::SharedKv;
 
 // q f16 [rows, G, D]; k, v e4m3 [pages, page, 1, D], strides in bytes; table i32 [n]; lengths i32 [rows];
 // partial f32 [80, 8, G, D]; lse f32 [80, 8, G, 2].
@@ -25,15 +21,10 @@ __global__ void __launch_bounds__(SharedKv<G>::threads)
                              long long k_page_stride, long long k_token_stride, long long v_page_stride,
                              long long v_token_stride, float scale, float k_scale, float v_scale,
                              float* partial, float* lse) {
-  using Variant = SharedKv<G>;
-  using Memory = grouped::SplitMemory<D, Variant::row_tiles, Variant::threads / 32>;
-  static_assert(sizeof(Memory) == grouped::split_memory_bytes<D, Variant::row_tiles, Variant::threads / 32>,
-                "the launch uses the formula");
-  extern __shared__ grouped::SharedLine memory[];
   const paged::Storage keys = {k, k_page_stride, k_token_stride};
   const paged::Storage values = {v, v_page_stride, v_token_stride};
   const paged::Inputs in = {q, keys, values, table, lengths, rows, page, scale, k_scale, v_scale};
-  grouped::run_split<G, D, Variant>(*reinterpret_cast<Memory*>(memory), in, partial, lse);
+  grouped::run_split<G, D, SharedKv<G>>(in, partial, lse);
 }
 
 // out f16 [rows, G, D].

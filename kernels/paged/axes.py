@@ -20,10 +20,10 @@ def axes(rows: tuple[int, ...], capacity: int) -> tuple[Axis, ...]:
         Axis("dim", default=256, values=(64, 256)),
         Axis("context", default=129, at_least=1, at_most=capacity),
         Axis("page", default=16, at_least=16, at_most=TABLE_TOKENS, multiple_of=16),
-        Axis("layout", default="contiguous", values=LAYOUTS),
-        Axis("placement", default="near", values=PLACEMENTS),
-        Axis("q_offset", default=0, values=(0, 1, 4, 7)),
-        Axis("base", default=0, values=(0, 8, 16)),
+        Axis("layout", default="contiguous", values=LAYOUTS, quiet=True),
+        Axis("placement", default="near", values=PLACEMENTS, quiet=True),
+        Axis("q_offset", default=0, values=(0, 1, 4, 7), quiet=True),
+        Axis("base", default=0, values=(0, 8, 16), quiet=True),
     )
 
 

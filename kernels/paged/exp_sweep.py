@@ -90,9 +90,7 @@ def differences(measured: Sweep) -> list[str]:
         "fixed points": (measured.fixed_points, FIXED_POINTS),
     }
     return [
-        f"{what}: expected {record}, measured {value}"
-        for what, (value, record) in expected.items()
-        if value != record
+        f"{what}: expected {record}, measured {value}" for what, (value, record) in expected.items() if value != record
     ]
 
 

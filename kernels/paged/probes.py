@@ -25,6 +25,7 @@ _SCALE = np.float32(0.0773)
 _FAR = 90.0
 """By how much a score must lie below the maximum to weigh e^-80, where the contract floors the exponent."""
 _ONE = 0x38  # 1.0; the codes that follow are the next larger numbers
+_MINUS = 0x80
 _TILE = 32
 
 
@@ -45,23 +46,18 @@ class Design:
     """[rows, heads]: the class whose score exceeds every other one by 90 or more, where the design has such a class"""
 
     @property
-    def key_numbers(self) -> Array64:
-        """f64 [classes, dim]"""
-        return formats.decode_e4m3(self.keys).astype(np.float64)
-
-    @property
-    def value_numbers(self) -> Array64:
-        """f64 [classes, dim]"""
-        return formats.decode_e4m3(self.values).astype(np.float64)
-
-    @property
     def dots(self) -> Array64:
-        """q.k of each line and class, f64 [rows, heads, classes]; exact in these designs but for random q."""
-        return np.asarray(self.q.astype(np.float64) @ self.key_numbers.T)
+        """q.k of each line and class, f64 [rows, heads, classes]."""
+        return np.asarray(self.q.astype(np.float64) @ numbers(self.keys).T)
+
+
+def numbers(codes: NDArray[np.uint8]) -> Array64:
+    """e4m3 in f64, exact."""
+    return formats.decode_e4m3(codes).astype(np.float64)
 
 
 def laid_out(case: Case, design: Design, rng: np.random.Generator) -> Inputs:
-    """The design in permuted pages, with live lengths; q of a row that sees nothing is NaN, which must reach nothing."""
+    """The design in the case's pages, with live lengths; q of a row that sees nothing is NaN and must reach nothing."""
     lengths = live_lengths(case)
     return {
         **paged(case, design.keys[design.classes], design.values[design.classes], rng),
@@ -119,8 +115,8 @@ def position(case: Case, borders: Iterable[int]) -> Design:
     the first token and every row's last visible one are among the designated, which differ as far as there are enough.
     """
     tokens, dims = _tokens(case), np.arange(case.dim)
-    digits = tokens[:, None] >> 4 * (dims % 5) & 15
-    values = (_ONE + (digits + 3 * dims) % 16).astype(np.uint8)
+    digits = (tokens[:, None] >> 4 * np.arange(5) & 15).astype(np.uint8)
+    values = np.uint8(_ONE) + (digits[:, dims % 5] + (3 * dims % 16).astype(np.uint8)) % np.uint8(16)
     own = _designated(case, [*borders, *range(case.page, case.context, case.page)])
     return _addressed(case, tokens, values, own)
 
@@ -134,9 +130,7 @@ def heads(case: Case) -> Design:
     return _addressed(case, _tokens(case) % lines, values.astype(np.uint8), own)
 
 
-def _addressed(
-    case: Case, classes: NDArray[np.intp], values: NDArray[np.uint8], own: NDArray[np.intp]
-) -> Design:
+def _addressed(case: Case, classes: NDArray[np.intp], values: NDArray[np.uint8], own: NDArray[np.intp]) -> Design:
     """Keys spell the class in bits of +-1, each in a block of dimensions of its own; q is `own`'s key times a number.
 
     A wrong bit costs 2 * block * number * scale * k_scale, made at least 90. Products are small integers: exact.
@@ -144,9 +138,10 @@ def _addressed(
     bits = max(1, (len(values) - 1).bit_length())
     block = case.dim // bits
     bit = np.minimum(np.arange(case.dim) // block, bits - 1)
-    keys = 2.0 * (np.arange(len(values))[:, None] >> bit & 1) - 1
+    spelled = (np.arange(len(values))[:, None] >> np.arange(bits) & 1).astype(bool)
+    keys = np.where(spelled, np.uint8(_ONE), np.uint8(_ONE | _MINUS))[:, bit]
     number = np.ceil(_FAR / (2 * block * float(_SCALE) * float(K_SCALE)))
-    return Design(classes, formats.encode_e4m3(keys), values, (number * keys[own]).astype(np.float16), _SCALE, own)
+    return Design(classes, keys, values, (number * numbers(keys[own])).astype(np.float16), _SCALE, own)
 
 
 def _designated(case: Case, borders: Sequence[int]) -> NDArray[np.intp]:
@@ -170,7 +165,8 @@ def _designated(case: Case, borders: Sequence[int]) -> NDArray[np.intp]:
 def two_keys(case: Case) -> Design:
     """Even and odd tokens: two keys, two values; each line has a difference of scores of its own.
 
-    q is a multiple of 2^-4 of at most 2 and K one of 2^-3 below 2, so that q.k is exact in every order.
+    Beyond 64 tokens the odd ones below 40 count as even, so that a maximum can rise from one tile to the next. q is a
+    multiple of 2^-4 of at most 2 and K one of 2^-3 below 2, so that q.k is exact in every order.
     """
     rng = np.random.default_rng(2)
     q = rng.integers(-32, 33, (case.rows, case.heads, case.dim)) / 16
@@ -178,6 +174,8 @@ def two_keys(case: Case) -> Design:
     values = rng.normal(0, 1, (2, case.dim))
     scale = np.float32(0.617 * np.sqrt(256 / case.dim))
     classes = _tokens(case) % 2
+    if case.context > 64:
+        classes[:40] = 0
     return Design(classes, *(formats.encode_e4m3(x) for x in (keys, values)), q.astype(np.float16), scale)
 
 
@@ -228,16 +226,17 @@ def _tokens(case: Case) -> NDArray[np.intp]:
 
 
 def output(got: Array, expected: Array64, limit: Array64) -> Measured:
-    """`out` f16 [rows, heads, dim] beside what it rounds, which is known to lie within `limit` of `expected`.
+    """How far `out` f16 [rows, heads, dim] lies outside the roundings of expected - limit and expected + limit.
 
-    Rounding is monotone: out lies between the roundings of expected - limit and expected + limit.
+    Rounding is monotone, so that it lies between them if what it rounds is within `limit` of `expected`.
     """
-    ends = (np.abs((expected + side * limit).astype(np.float16) - expected) for side in (-1, 1))
-    return measured("out row, head, dim", got, expected, np.maximum(*ends))
+    low, high = ((expected + side * limit).astype(np.float16).astype(np.float64) for side in (-1, 1))
+    outside = np.maximum(np.maximum(low - got, got - high), 0)
+    return Measured(outside, np.zeros_like(outside), ("out row", "head", "dim"))
 
 
 def measured(dims: str, got: Array, expected: Array64, limit: Array64 | float) -> Measured:
-    """|got - expected| beside its limit. The first name of `dims` also says which array it is: a reader sees no more."""
+    """|got - expected| beside its limit. The first name of `dims` tells a reader which array it is as well."""
     value = np.abs(got.astype(np.float64) - expected)
     return Measured(value, np.broadcast_to(limit, value.shape), tuple(dims.split(", ")))
 

@@ -62,8 +62,8 @@ __device__ __forceinline__ float max_to_lane_0(float x, int o) {
   return x;
 }
 
-// The tree over each warp, then the tree over the 8 warps, and the result to all threads.
-// warp_value [8], shared, is free again when this returns.
+// The tree over each warp, then the tree over the 8 warps, and the result to all threads. warp_value [8],
+// shared, serves one call only: other threads may still read it when this returns.
 __device__ __forceinline__ float block_sum(float x, float* warp_value) {
   const int warp = threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
@@ -75,9 +75,7 @@ __device__ __forceinline__ float block_sum(float x, float* warp_value) {
     if (lane == 0) warp_value[0] = x;
   }
   __syncthreads();
-  x = warp_value[0];
-  __syncthreads();
-  return x;
+  return warp_value[0];
 }
 
 __device__ __forceinline__ float block_max(float x, float* warp_value) {
@@ -91,9 +89,7 @@ __device__ __forceinline__ float block_max(float x, float* warp_value) {
     if (lane == 0) warp_value[0] = x;
   }
   __syncthreads();
-  x = warp_value[0];
-  __syncthreads();
-  return x;
+  return warp_value[0];
 }
 
 // ---- Storage ----------------------------------------------------------------------------------------------
@@ -121,7 +117,8 @@ __global__ void __launch_bounds__(control::kThreads)
   static_assert(D % 32 == 0 && D <= kThreads, "a lane has D / 32 dimensions in QK, a thread one in PV");
   __shared__ float score[kPartitionTokens];
   __shared__ float weight[kPartitionTokens];
-  __shared__ float warp_value[kWarps];
+  __shared__ float warp_max[kWarps];
+  __shared__ float warp_sum[kWarps];
 
   const int partition = blockIdx.x;
   const int head = blockIdx.y;
@@ -147,7 +144,7 @@ __global__ void __launch_bounds__(control::kThreads)
 
   float greatest = kNoMaximum;
   for (int i = thread; i < tokens; i += kThreads) greatest = max_of(greatest, score[i]);
-  greatest = block_max(greatest, warp_value);
+  greatest = block_max(greatest, warp_max);
 
   float sum = 0.0f;
   for (int i = thread; i < tokens; i += kThreads) {
@@ -155,7 +152,7 @@ __global__ void __launch_bounds__(control::kThreads)
     weight[i] = p;
     sum += p;
   }
-  sum = block_sum(sum, warp_value);  // its barriers publish the weights too
+  sum = block_sum(sum, warp_sum);  // its barriers publish the weights too
 
   const int row = head * kPartitions + partition;
   if (thread == 0) {
@@ -179,7 +176,8 @@ __global__ void __launch_bounds__(control::kThreads)
                           __half* out) {
   using namespace control;
   __shared__ float weight[kPartitions];
-  __shared__ float warp_value[kWarps];
+  __shared__ float warp_max[kWarps];
+  __shared__ float warp_sum[kWarps];
 
   const int head = blockIdx.x;
   const int thread = threadIdx.x;
@@ -193,10 +191,10 @@ __global__ void __launch_bounds__(control::kThreads)
   const int row = head * kPartitions;
   const bool live = thread < partitions;
   const float own = live ? maximum[row + thread] : kNoMaximum;
-  const float greatest = block_max(own, warp_value);
+  const float greatest = block_max(own, warp_max);
   const float w = live ? sums[row + thread] * contract_exp(max_of(own - greatest, kExpFloor)) : 0.0f;
   weight[thread] = w;
-  const float total = block_sum(w, warp_value);  // its barriers publish the weights too
+  const float total = block_sum(w, warp_sum);  // its barriers publish the weights too
 
   if (thread < D) {
     float acc = 0.0f;

@@ -89,7 +89,8 @@ __device__ __forceinline__ void add_values(const PartitionMemory<G>& m, const pa
   const int d = threadIdx.x;
   if (d >= D) return;
   float acc[G] = {};
-  for (int i = 0; i < partition.tokens; ++i) {
+#pragma unroll 4
+  for (int i = 0; i < partition.tokens; ++i) {  // the loads of several tokens are under way at once
     const Place place = pages(i);
     const float value = decode(paged::token_bytes(in.v, place.physical_page, place.position)[d]);
 #pragma unroll

@@ -4,9 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 from paged_case import NAN_CODE, PagedCase
-from project_references import contract, merge, splits, tensor_core
+from project_references import contract, merge, splits, wrong_steps
 
 Array = np.ndarray
 
@@ -24,46 +23,17 @@ def _result(case: PagedCase, partial: Array, lse: Array) -> Result:
     return Result(partial, lse, precast, precast.astype(np.float16))
 
 
-def sound(case: PagedCase) -> Result:
-    got = contract.grouped_contract(*case.arrays, **case.scales)
+def sound(case: PagedCase, steps: contract.Steps = contract.CONTRACT) -> Result:
+    got = contract.grouped_contract(*case.arrays, **case.scales, steps=steps)
     return _result(case, got.partial, got.lse)
 
 
-def _patched(name: str, replacement: Callable[..., Array]) -> Callable[[PagedCase], Result]:
-    def run(case: PagedCase) -> Result:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(contract, name, replacement)
-            return sound(case)
-
-    return run
-
-
-def _without_residual(p: Array, values: Array, model: object) -> Array:
-    return tensor_core.product(p.astype(np.float16), values, np.zeros((1, 1), np.float32), model)
-
-
-def _with_bf16_p(p: Array, values: Array, model: object) -> Array:
-    half_step = np.uint32(0x7FFF) + (p.view(np.uint32) >> 16 & 1)
-    bf16 = (p.view(np.uint32) + half_step & np.uint32(0xFFFF0000)).view(np.float32)
-    return _EXACT_VALUES(bf16, values, model)
+def _with(**steps: Callable[..., Array]) -> Callable[[PagedCase], Result]:
+    return lambda case: sound(case, contract.Steps(**steps))
 
 
 def _with_f16_accumulator(p: Array, values: Array, model: object) -> Array:
-    return _EXACT_VALUES(p, values, model).astype(np.float16).astype(np.float32)
-
-
-def _without_compensation(queries: Array, keys: Array, model: object) -> Array:
-    total = np.zeros((len(queries), len(keys)), np.float32)
-    for k in range(0, queries.shape[1], 16):
-        total += tensor_core.product(queries[:, k : k + 16], keys[:, k : k + 16].T, total[:1, :1] * 0, model)
-    return total
-
-
-def _careless_exp(x: Array) -> Array:
-    return np.exp2(np.maximum(x, np.float32(-80)) * np.float32(1.4426950408889634))
-
-
-_EXACT_VALUES = contract._weighted_values
+    return contract.weighted_values(p, values, model).astype(np.float16).astype(np.float32)
 
 
 def _token_lost(case: PagedCase) -> Result:
@@ -140,9 +110,9 @@ FAULTS: dict[str, Callable[[PagedCase], Result]] = {
     "scale off by 0.1%": _scaled("scale", 1.001),
     "k_scale dropped": _scaled("k_scale", 1 / 0.7),
     "v_scale twice": _scaled("v_scale", 1.25),
-    "residual missing": _patched("_weighted_values", _without_residual),
-    "P in bf16": _patched("_weighted_values", _with_bf16_p),
-    "f16 accumulator": _patched("_weighted_values", _with_f16_accumulator),
-    "compensation removed": _patched("_kahan_products", _without_compensation),
-    "one-term ln2 in exp": _patched("exp32_floored", _careless_exp),
+    "residual missing": _with(weigh=wrong_steps.f16_weighted_values),
+    "P in bf16": _with(weigh=wrong_steps.bf16_weighted_values),
+    "f16 accumulator": _with(weigh=_with_f16_accumulator),
+    "compensation removed": _with(dot=wrong_steps.uncompensated_products),
+    "one term in exp": _with(exp=wrong_steps.one_term_exp),
 }

@@ -81,6 +81,23 @@ def test_fp64_is_within_1e_13_of_exact(case: PagedCase) -> None:
             assert lse == float(want.lse) or abs(lse - float(want.lse)) <= 1e-14 * max(1, abs(float(want.lse)))
 
 
+def test_fp64_is_within_1e_13_of_exact_at_8197_tokens() -> None:
+    """Rows, heads and dimensions at the ends of their ranges; the largest error is 1e-15 or so."""
+    case = paged_case(8197, rows=3, heads=2, page=848, query_size=3)
+    got, parts, dims = grouped(case), splits.splits(8197), range(0, 64, 63)
+    for row, head in ((0, 1), (2, 0)):
+        arguments = (case.q[row, head], case.k, case.v, case.table, int(case.lengths[row]))
+        for tokens, out, lse in (
+            (None, got.out[row, head], got.lse[row, head]),
+            (parts[-1], got.partial[len(parts) - 1, row, head], got.partial_lse[len(parts) - 1, row, head]),
+        ):
+            want = exact.exact_head(*arguments, **case.scales, dims=dims, tokens=tokens)
+            reference = np.array([float(x) for x in want.out])
+            error = np.linalg.norm(out[dims.start :: dims.step] - reference)
+            assert error <= bounds.FP64_ERROR * np.linalg.norm(reference)
+            assert abs(lse - float(want.lse)) <= 1e-14 * abs(float(want.lse))
+
+
 def test_exact_sees_a_wrong_scale_and_a_lost_token() -> None:
     case = paged_case(33)
     got = grouped(case)

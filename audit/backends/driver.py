@@ -1,0 +1,194 @@
+"""The part of CUDA's driver API that a replay needs, called in `libcuda.so.1` itself.
+
+The driver keeps its exported symbols for good, so this works with every driver from 550 (CUDA 12.4) on, whatever
+Python packages are installed. Names and signatures are those of cuda.h; `_v2` is what the header's macros choose.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+from ctypes import POINTER, c_char, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_ulonglong, c_void_p
+from typing import Any
+
+import msgspec
+
+LIBRARY = "libcuda.so.1"
+_INSTALL = "install NVIDIA's driver 550 or later, or let the container see the GPU"
+
+INVALID_VALUE, OUT_OF_MEMORY = 1, 2
+_MEMORY_FAULTS = (
+    700,
+    714,
+    715,
+    716,
+    717,
+    718,
+    719,
+)  # illegal address, stack, instruction, alignment, space, pc, launch
+_ASSERT = 710
+_DEVICE_FAULTS = (2, 46, 214, 220, 226, 802, 803)  # out of memory, unavailable, ECC, NVLink, contained, not ready
+
+_COMPUTE_MAJOR, _COMPUTE_MINOR, _MULTIPROCESSORS, _SHARED_OPT_IN = 75, 76, 16, 97
+
+
+class KernelNode(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS_v2."""
+
+    _fields_ = (
+        ("function", c_void_p),
+        ("grid", c_uint * 3),
+        ("block", c_uint * 3),
+        ("shared_bytes", c_uint),
+        ("parameters", c_void_p),
+        ("extra", c_void_p),
+        ("kernel", c_void_p),
+        ("context", c_void_p),
+    )
+
+
+_SIGNATURES: Mapping[str, tuple[Any, ...]] = {
+    "cuInit": (c_uint,),
+    "cuDriverGetVersion": (POINTER(c_int),),
+    "cuDeviceGet": (POINTER(c_int), c_int),
+    "cuDeviceGetName": (POINTER(c_char), c_int, c_int),
+    "cuDeviceGetAttribute": (POINTER(c_int), c_int, c_int),
+    "cuDeviceTotalMem_v2": (POINTER(c_size_t), c_int),
+    "cuDevicePrimaryCtxRetain": (POINTER(c_void_p), c_int),
+    "cuCtxSetCurrent": (c_void_p,),
+    "cuCtxSynchronize": (),
+    "cuMemGetInfo_v2": (POINTER(c_size_t), POINTER(c_size_t)),
+    "cuMemAlloc_v2": (POINTER(c_uint64), c_size_t),
+    "cuMemsetD8_v2": (c_uint64, c_ubyte, c_size_t),
+    "cuMemcpyHtoD_v2": (c_uint64, c_void_p, c_size_t),
+    "cuMemcpyDtoH_v2": (c_void_p, c_uint64, c_size_t),
+    "cuModuleLoadData": (POINTER(c_void_p), c_char_p),
+    "cuModuleGetFunction": (POINTER(c_void_p), c_void_p, c_char_p),
+    "cuFuncSetAttribute": (c_void_p, c_int, c_int),
+    "cuFuncGetParamInfo": (c_void_p, c_size_t, POINTER(c_size_t), POINTER(c_size_t)),
+    "cuStreamCreate": (POINTER(c_void_p), c_uint),
+    "cuStreamSynchronize": (c_void_p,),
+    "cuLaunchKernel": (c_void_p, *(c_uint,) * 7, c_void_p, POINTER(c_void_p), c_void_p),
+    "cuStreamBeginCapture_v2": (c_void_p, c_int),
+    "cuStreamEndCapture": (c_void_p, POINTER(c_void_p)),
+    "cuGraphGetNodes": (c_void_p, POINTER(c_void_p), POINTER(c_size_t)),
+    "cuGraphGetEdges": (c_void_p, POINTER(c_void_p), POINTER(c_void_p), POINTER(c_size_t)),
+    "cuGraphNodeGetType": (c_void_p, POINTER(c_int)),
+    "cuGraphKernelNodeGetParams_v2": (c_void_p, POINTER(KernelNode)),
+    "cuGraphInstantiateWithFlags": (POINTER(c_void_p), c_void_p, c_ulonglong),
+    "cuGraphLaunch": (c_void_p, c_void_p),
+    "cuFuncGetName": (POINTER(c_char_p), c_void_p),
+    "cuKernelGetName": (POINTER(c_char_p), c_void_p),
+    "cuGetErrorName": (c_int, POINTER(c_char_p)),
+    "cuGetErrorString": (c_int, POINTER(c_char_p)),
+}
+
+
+class DeviceInfo(msgspec.Struct, frozen=True):
+    """The device that replays run on: the first that CUDA_VISIBLE_DEVICES leaves."""
+
+    name: str
+    arch: str  # sm_90
+    cuda: str  # the CUDA version that the driver speaks: 13.0
+    driver: str  # the driver's own version, as NVML says it; empty where NVML is not there
+    memory: int  # bytes in all
+    multiprocessors: int
+    shared_limit: int  # bytes of shared memory that a block can be given
+
+
+class NoDriver(Exception):
+    """There is no driver, it is too old, or it sees no device."""
+
+
+class Refused(Exception):
+    """What stands in the way of a replay is the machine or the bundle, not a kernel."""
+
+
+class CudaError(Exception):
+    """A call that the driver answered with an error; the message holds the error's name and text."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    @property
+    def kind(self) -> str:
+        """As `Crashed.kind` has it: memory, assert or launch; `device` where no kernel is to blame."""
+        if self.code in _MEMORY_FAULTS:
+            return "memory"
+        if self.code in _DEVICE_FAULTS:
+            return "device"
+        return "assert" if self.code == _ASSERT else "launch"
+
+
+class Driver:
+    """The driver, initialised. Raises NoDriver, whose message says what to do."""
+
+    def __init__(self) -> None:
+        try:
+            library = ctypes.CDLL(LIBRARY)
+        except OSError as error:
+            raise NoDriver(f"no CUDA driver: {error}; {_INSTALL}") from None
+        self._functions: dict[str, Any] = {}
+        for name, arguments in _SIGNATURES.items():
+            try:
+                function = getattr(library, name)
+            except AttributeError:
+                raise NoDriver(f"this CUDA driver is too old: it lacks {name}; {_INSTALL}") from None
+            function.argtypes, function.restype = arguments, c_int
+            self._functions[name] = function
+        try:
+            self.call("cuInit", 0)
+            self.device = c_int()
+            self.call("cuDeviceGet", ctypes.byref(self.device), 0)
+        except CudaError as error:
+            raise NoDriver(f"the CUDA driver sees no usable device: {error}; {_INSTALL}") from None
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function of the driver; CudaError unless it succeeds."""
+        if (code := self.status(name, *arguments)) != 0:
+            raise CudaError(
+                code, f"{name}: {self._says('cuGetErrorName', code)}: {self._says('cuGetErrorString', code)}"
+            )
+
+    def status(self, name: str, *arguments: Any) -> int:
+        """Call a function of the driver and give its CUresult."""
+        return int(self._functions[name](*arguments))
+
+    def info(self) -> DeviceInfo:
+        """What the device is; needs no context and no memory on it."""
+        name, memory, speaks = (c_char * 256)(), c_size_t(), c_int()
+        self.call("cuDeviceGetName", name, 256, self.device)
+        self.call("cuDeviceTotalMem_v2", ctypes.byref(memory), self.device)
+        self.call("cuDriverGetVersion", ctypes.byref(speaks))
+        return DeviceInfo(
+            name=name.value.decode(errors="replace"),
+            arch=f"sm_{self._attribute(_COMPUTE_MAJOR)}{self._attribute(_COMPUTE_MINOR)}",
+            cuda=f"{speaks.value // 1000}.{speaks.value % 1000 // 10}",
+            driver=_driver_version(),
+            memory=memory.value,
+            multiprocessors=self._attribute(_MULTIPROCESSORS),
+            shared_limit=self._attribute(_SHARED_OPT_IN),
+        )
+
+    def _attribute(self, attribute: int) -> int:
+        value = c_int()
+        self.call("cuDeviceGetAttribute", ctypes.byref(value), attribute, self.device)
+        return value.value
+
+    def _says(self, function: str, code: int) -> str:
+        text = c_char_p()
+        self.status(function, code, ctypes.byref(text))
+        return (text.value or b"unknown error %d" % code).decode(errors="replace")
+
+
+def _driver_version() -> str:
+    """580.159.04, from NVML, which comes with the driver."""
+    text = (c_char * 96)()
+    try:
+        nvml = ctypes.CDLL("libnvidia-ml.so.1")
+        if nvml.nvmlInit_v2() != 0 or nvml.nvmlSystemGetDriverVersion(text, c_uint(96)) != 0:
+            return ""
+    except (OSError, AttributeError):
+        return ""
+    return text.value.decode(errors="replace")

@@ -1,0 +1,200 @@
+"""A bundle's launches on the device: one by one, or as a graph that is captured once."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from math import prod
+from typing import NamedTuple
+
+from audit.backends.driver import INVALID_VALUE, CudaError, Driver, KernelNode
+from audit.backends.memory import DeviceBuffers
+from audit.bundle import Argument, BundledLaunch
+
+_MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_NON_BLOCKING, _THREAD_LOCAL, _KERNEL_NODE = 1, 1, 0
+
+
+class LaunchError(Exception):
+    """A launch whose data do not fit its kernel."""
+
+
+class Kernel(NamedTuple):
+    """A function of the cubin, and the sizes of its parameters in bytes."""
+
+    entry: str
+    symbol: str
+    function: c_void_p
+    parameters: tuple[int, ...]
+
+
+class Seen(NamedTuple):
+    """A launch that ran: blocks in the grid, threads in a block."""
+
+    entry: str
+    blocks: int
+    threads: int
+
+
+class Prepared(NamedTuple):
+    """A launch with its arguments where the driver reads them: `pointers` points into `values`."""
+
+    launch: BundledLaunch
+    kernel: Kernel
+    values: Sequence[ctypes.Array[ctypes.c_char]]
+    pointers: ctypes.Array[c_void_p]
+
+
+class Launches:
+    """The launches of one step, in order, on a stream of their own."""
+
+    def __init__(self, driver: Driver, kernels: Mapping[str, Kernel], buffers: DeviceBuffers) -> None:
+        self._driver, self._kernels, self._buffers = driver, kernels, buffers
+        self._prepared: list[Prepared] = []
+        self._graph: c_void_p | None = None
+        self._nodes: tuple[Seen, ...] = ()
+        self._stream = c_void_p()
+        driver.call("cuStreamCreate", byref(self._stream), _NON_BLOCKING)
+
+    def prepare(self, launches: Sequence[BundledLaunch]) -> None:
+        """Resolve the arguments. Raises LaunchError where a launch does not fit its kernel or the device."""
+        self._prepared = [self._prepare(launch, self._kernels[launch.entry]) for launch in launches]
+        for kernel in self._kernels.values():
+            wanted = max(launch.shared_bytes for launch in launches if launch.entry == kernel.entry)
+            if wanted == 0:
+                continue
+            try:
+                self._driver.call("cuFuncSetAttribute", kernel.function, _MAX_DYNAMIC_SHARED, wanted)
+            except CudaError as error:
+                raise LaunchError(
+                    f"kernel {kernel.entry}: {wanted} bytes of dynamic shared memory, more than it can have ({error})"
+                ) from None
+
+    def capture(self) -> None:
+        """Capture all launches in a graph, once; from now on `run` launches that graph."""
+        self._driver.call("cuStreamBeginCapture_v2", self._stream, _THREAD_LOCAL)
+        for prepared in self._prepared:
+            self._launch(prepared)
+        graph, executable = c_void_p(), c_void_p()
+        self._driver.call("cuStreamEndCapture", self._stream, byref(graph))
+        self._nodes = tuple(self._seen(node) for node in self._chain(graph))
+        self._driver.call("cuGraphInstantiateWithFlags", byref(executable), graph, 0)
+        self._graph = executable
+
+    def run(self, on_end: Callable[[Seen], None]) -> None:
+        """Execute; `on_end` takes each launch once it has run to its end. Raises CudaError where one does not."""
+        self._driver.call("cuCtxSynchronize")  # copies from pageable memory may still be on their way
+        if self._graph is not None:
+            self._driver.call("cuGraphLaunch", self._graph, self._stream)
+            self._driver.call("cuStreamSynchronize", self._stream)
+            for node in self._nodes:
+                on_end(node)
+            return
+        for prepared in self._prepared:
+            self._launch(prepared)
+            self._driver.call("cuStreamSynchronize", self._stream)
+            launch = prepared.launch
+            on_end(Seen(launch.entry, prod(launch.grid), prod(launch.block)))
+
+    def _launch(self, prepared: Prepared) -> None:
+        launch = prepared.launch
+        extents = (*launch.grid, *launch.block, launch.shared_bytes)
+        self._driver.call("cuLaunchKernel", prepared.kernel.function, *extents, self._stream, prepared.pointers, None)
+
+    def _prepare(self, launch: BundledLaunch, kernel: Kernel) -> Prepared:
+        if len(launch.args) != len(kernel.parameters):
+            raise LaunchError(
+                f"kernel {kernel.entry} takes {len(kernel.parameters)} arguments; the launch has {len(launch.args)}"
+            )
+        values = []
+        for position, (argument, size) in enumerate(zip(launch.args, kernel.parameters, strict=True), 1):
+            value = self._value(argument, f"kernel {kernel.entry}, argument {position}")
+            if len(value) != size and not _narrows(argument, size):
+                raise LaunchError(
+                    f"kernel {kernel.entry}, argument {position}: expected {size} bytes; got {_shown(argument)} of "
+                    f"{len(value)} bytes"
+                )
+            values.append(ctypes.create_string_buffer(value, 8))
+        addresses = [ctypes.addressof(value) for value in values]
+        return Prepared(launch, kernel, values, (c_void_p * len(values))(*addresses))
+
+    def _value(self, argument: Argument, where: str) -> bytes:
+        if argument.kind != "pointer":
+            return bytes.fromhex(argument.bits)
+        if argument.offset > self._buffers.size(argument.buffer):
+            raise LaunchError(
+                f"{where}: {_shown(argument)} lies past the {self._buffers.size(argument.buffer)} bytes of its buffer"
+            )
+        return bytes(c_uint64(self._buffers.address(argument.buffer) + argument.offset))
+
+    def _chain(self, graph: c_void_p) -> list[int]:
+        """The graph's nodes, first to last. Raises LaunchError unless each follows the one before and no other."""
+        count, edges = c_size_t(), c_size_t()
+        self._driver.call("cuGraphGetNodes", graph, None, byref(count))
+        self._driver.call("cuGraphGetEdges", graph, None, None, byref(edges))
+        nodes, heads, tails = (c_void_p * count.value)(), (c_void_p * edges.value)(), (c_void_p * edges.value)()
+        self._driver.call("cuGraphGetNodes", graph, nodes, byref(count))
+        if edges.value:
+            self._driver.call("cuGraphGetEdges", graph, heads, tails, byref(edges))
+        after = {head: tail for head, tail in zip(heads, tails, strict=True) if head and tail}
+        chain = [node for node in nodes if node and node not in set(tails)][:1]
+        while chain and chain[-1] in after and len(chain) < len(nodes):
+            chain.append(after[chain[-1]])
+        if len(chain) != len(nodes) or edges.value != max(0, len(nodes) - 1):
+            raise LaunchError(f"the captured graph is no chain: {len(nodes)} nodes, {edges.value} edges")
+        return chain
+
+    def _seen(self, node: int) -> Seen:
+        kind, kernel_node = c_int(), KernelNode()
+        self._driver.call("cuGraphNodeGetType", node, byref(kind))
+        if kind.value != _KERNEL_NODE:
+            raise LaunchError(f"the captured graph holds a node of type {kind.value}, which is no kernel")
+        self._driver.call("cuGraphKernelNodeGetParams_v2", node, byref(kernel_node))
+        symbol = c_char_p()
+        if kernel_node.function:
+            self._driver.call("cuFuncGetName", byref(symbol), kernel_node.function)
+        else:
+            self._driver.call("cuKernelGetName", byref(symbol), kernel_node.kernel)
+        name = (symbol.value or b"").decode(errors="replace")
+        entry = next((kernel.entry for kernel in self._kernels.values() if kernel.symbol == name), None)
+        if entry is None:
+            raise LaunchError(f"the captured graph launches {name!r}, which is no entry of the bundle")
+        return Seen(entry, prod(kernel_node.grid), prod(kernel_node.block))
+
+
+def load_kernels(driver: Driver, cubin: bytes, symbols: Mapping[str, str]) -> dict[str, Kernel]:
+    """The kernels `symbols` (entry -> name in the cubin) of a cubin, by entry. Raises CudaError if it does not load."""
+    module = c_void_p()
+    driver.call("cuModuleLoadData", byref(module), cubin)
+    kernels = {}
+    for entry, symbol in symbols.items():
+        function = c_void_p()
+        driver.call("cuModuleGetFunction", byref(function), module, symbol.encode())
+        kernels[entry] = Kernel(entry, symbol, function, _parameters(driver, function))
+    return kernels
+
+
+def _parameters(driver: Driver, function: c_void_p) -> tuple[int, ...]:
+    sizes: list[int] = []
+    offset, size = c_size_t(), c_size_t()
+    while True:
+        try:
+            driver.call("cuFuncGetParamInfo", function, len(sizes), byref(offset), byref(size))
+        except CudaError as error:
+            if error.code == INVALID_VALUE:  # there is no parameter of that index
+                return tuple(sizes)
+            raise
+        sizes.append(size.value)
+
+
+def _narrows(argument: Argument, size: int) -> bool:
+    """Whether a parameter of one or two bytes (bool, char, short) takes the integer, signed or not."""
+    if argument.kind not in ("i32", "u32") or size not in (1, 2):
+        return False
+    value = int.from_bytes(bytes.fromhex(argument.bits), "little", signed=argument.kind == "i32")
+    return -(1 << 8 * size - 1) <= value < 1 << 8 * size
+
+
+def _shown(argument: Argument) -> str:
+    return f"{argument.buffer}+{argument.offset}" if argument.kind == "pointer" else argument.kind

@@ -1,0 +1,88 @@
+"""A bundle's buffers on the device: each file, guards included, is one allocation."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from ctypes import byref, c_size_t, c_uint64
+from pathlib import Path
+
+import numpy as np
+
+from audit import sparse
+from audit.arena import Slot
+from audit.backends.driver import OUT_OF_MEMORY, CudaError, Driver, Refused
+
+
+class DeviceBuffers:
+    """Every slot's file in memory of its own. The data start at `base + slot.offset`, as in the file: allocations are
+    aligned to 256 bytes, so that the offset decides the alignment that a kernel sees."""
+
+    def __init__(self, driver: Driver, folder: Path, slots: Sequence[Slot]) -> None:
+        """Allocate and load. Raises Refused where a file does not fit its slot or the device lacks the memory."""
+        self._driver, self._folder = driver, folder
+        self._slots = {slot.name: slot for slot in slots}
+        self._bases: dict[str, int] = {}
+        self._refuse_too_much()
+        for slot in slots:
+            self._bases[slot.name] = self._allocate(slot)
+            self._upload(folder / slot.file, self._bases[slot.name], slot.file_size)
+
+    def address(self, name: str) -> int:
+        """Where the data of a buffer start."""
+        return self._bases[name] + self._slots[name].offset
+
+    def size(self, name: str) -> int:
+        """The bytes of its data."""
+        return self._slots[name].size
+
+    def load(self, name: str, file: str) -> None:
+        """Replace a buffer's data by a file's; the guards stay as they are."""
+        self._upload(self._folder / file, self.address(name), self.size(name))
+
+    def fill(self, name: str, word: bytes) -> None:
+        """Repeat eight bytes over a buffer's data, from its start."""
+        size = self.size(name)
+        pattern = np.frombuffer(word * (min(sparse.BLOCK, size + 8) // 8), np.uint8)
+        for at in range(0, size, sparse.BLOCK):
+            part = pattern[: size - at]
+            self._driver.call("cuMemcpyHtoD_v2", self.address(name) + at, part.ctypes.data, part.nbytes)
+
+    def save(self, name: str, file: str) -> None:
+        """Write a buffer with its guards to a file; where it holds zeros the file has holes."""
+        slot, block = self._slots[name], np.empty(sparse.BLOCK, np.uint8)
+        with (self._folder / file).open("wb") as target:
+            os.truncate(target.fileno(), slot.file_size)
+            for at in range(0, slot.file_size, sparse.BLOCK):
+                part = block[: slot.file_size - at]
+                self._driver.call("cuMemcpyDtoH_v2", part.ctypes.data, self._bases[name] + at, part.nbytes)
+                if part.any():
+                    target.seek(at)
+                    target.write(part.data)
+
+    def _refuse_too_much(self) -> None:
+        free, total = c_size_t(), c_size_t()
+        self._driver.call("cuMemGetInfo_v2", byref(free), byref(total))
+        need = sum(slot.file_size for slot in self._slots.values())
+        if need > free.value:
+            raise Refused(f"the bundle needs {need:,} bytes on the device; {free.value:,} of {total.value:,} are free")
+
+    def _allocate(self, slot: Slot) -> int:
+        base = c_uint64()
+        try:
+            self._driver.call("cuMemAlloc_v2", byref(base), max(1, slot.file_size))
+        except CudaError as error:
+            if error.code != OUT_OF_MEMORY:
+                raise
+            raise Refused(f"buffer {slot.name}: no {slot.file_size:,} bytes in one piece on the device") from None
+        return base.value
+
+    def _upload(self, path: Path, address: int, size: int) -> None:
+        """Only what is not zero travels: the largest inputs are files of holes."""
+        if path.stat().st_size != size:
+            raise Refused(f"{path}: expected {size} bytes, but got {path.stat().st_size}")
+        if size == 0:
+            return
+        self._driver.call("cuMemsetD8_v2", address, 0, size)
+        for at, block in sparse.blocks(sparse.mapped(path, 0, size)):
+            self._driver.call("cuMemcpyHtoD_v2", address + at, block.ctypes.data, block.nbytes)

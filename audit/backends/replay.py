@@ -1,0 +1,126 @@
+"""The process that replays a bundle on a GPU: `python -m audit.backends.replay FOLDER`.
+
+Beside the bundle the folder holds `cuda.json` (`Order`) and the cubin. The report has the host program's lines:
+identity, step, launch, error, done; and `refused`, where what stands in the way is not a kernel.
+`python -m audit.backends.replay --device` prints a line of JSON about the device instead.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from ctypes import byref, c_void_p
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from audit.backends.driver import CudaError, Driver, NoDriver, Refused
+from audit.backends.launches import LaunchError, Launches, Seen, load_kernels
+from audit.backends.memory import DeviceBuffers
+from audit.build.identity import fnv1a64
+from audit.bundle import MANIFEST, Bundle
+
+ORDER, REPORT = "cuda.json", "cuda.report"
+Mode = Literal["plain", "graph"]
+_ENDED_BADLY, _USAGE = 1, 2
+
+
+class Order(msgspec.Struct, frozen=True):
+    """How a bundle is to be replayed; all names are files of the bundle's folder."""
+
+    mode: Mode
+    cubin: str
+    symbols: dict[str, str]  # entry -> its name inside the cubin; its place is the index that is reported
+    saves: dict[str, dict[str, str]]  # step -> buffer -> file
+
+
+def replay(folder: Path, report: Callable[[str], None]) -> None:
+    """All steps of the bundle in `folder`; `report` takes one line at a time.
+
+    Raises NoDriver or Refused before anything runs, LaunchError or CudaError for what a kernel or its launch did.
+    """
+    bundle = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Bundle)
+    order = msgspec.json.decode((folder / ORDER).read_bytes(), type=Order)
+    cubin = (folder / order.cubin).read_bytes()
+    report(f"identity {fnv1a64(cubin)}")
+    driver = Driver()
+    try:
+        _enter_context(driver)
+        kernels = load_kernels(driver, cubin, {entry: order.symbols[entry] for entry in bundle.entries})
+        buffers = DeviceBuffers(driver, folder, bundle.slots)
+        launches = Launches(driver, kernels, buffers)
+    except CudaError as error:
+        raise Refused(str(error)) from None
+    launches.prepare(bundle.launches)
+    if order.mode == "graph":  # after every allocation, before the first step: one graph serves all steps
+        launches.capture()
+    indices = {entry: index for index, entry in enumerate(order.symbols)}
+
+    def on_end(seen: Seen) -> None:
+        report(f"launch {indices[seen.entry]} {seen.entry} {seen.blocks} {seen.threads}")
+
+    for step in bundle.steps:
+        report(f"step {step.name}")
+        for name, file in step.loads.items():
+            buffers.load(name, file)
+        for name, word in step.poison.items():
+            buffers.fill(name, bytes.fromhex(word))
+        launches.run(on_end)
+        for name, file in order.saves[step.name].items():
+            buffers.save(name, file)
+    for slot in bundle.slots:
+        if slot.role == "in":
+            buffers.save(slot.name, slot.file)
+    report("done")
+
+
+def _enter_context(driver: Driver) -> None:
+    context = c_void_p()
+    driver.call("cuDevicePrimaryCtxRetain", byref(context), driver.device)
+    driver.call("cuCtxSetCurrent", context)
+
+
+def _replay_reporting(folder: Path) -> int:
+    with (folder / REPORT).open("w", buffering=1, encoding="utf-8") as file:  # a line is there once it is written
+
+        def report(line: str) -> None:
+            file.write(line.replace("\n", " ") + "\n")
+
+        try:
+            replay(folder, report)
+        except NoDriver as error:
+            report(f"refused driver {error}")
+        except Refused as error:
+            report(f"refused device {error}")
+        except LaunchError as error:
+            report(f"error launch {error}")
+        except CudaError as error:
+            report(f"refused device {error}" if error.kind == "device" else f"error {error.kind} {error}")
+        else:
+            return 0
+    return _ENDED_BADLY
+
+
+def _describe_device() -> int:
+    try:
+        print(msgspec.json.encode(Driver().info()).decode())
+    except (NoDriver, CudaError) as error:
+        print(error, file=sys.stderr)
+        return _ENDED_BADLY
+    return 0
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code."""
+    match arguments:
+        case ["--device"]:
+            return _describe_device()
+        case [folder]:
+            return _replay_reporting(Path(folder))
+    print("usage: python -m audit.backends.replay FOLDER | --device", file=sys.stderr)
+    return _USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

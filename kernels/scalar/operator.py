@@ -1,0 +1,57 @@
+"""What the scalar operator promises: buffers, written regions, references, bounds, default plan."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from audit.spec import Array, Buffer, Case, Inputs, Line, Operator, Shape
+
+from ..paged import axes, inputs
+from .judgement import BOUNDS, CAPACITY, REFERENCES, admit, partitions, precast
+from .variants import VARIANTS
+
+PARTITIONS = 256
+
+
+def buffers(case: Case) -> tuple[Buffer, ...]:
+    """The inputs, the workspace (partial, maximum, sums) and the output."""
+    slots = f"row=1 head={case.heads} partition={PARTITIONS}"
+    return (
+        *axes.input_buffers(case),
+        Buffer("partial", "f32", f"{slots} dim", "workspace"),
+        Buffer("maximum", "f32", slots, "workspace"),
+        Buffer("sums", "f32", slots, "workspace"),
+        Buffer("out", "f16", f"row=1 head={case.heads} dim", "out"),
+    )
+
+
+def written(_case: Case, given: Inputs) -> Mapping[str, Array]:
+    """The partitions that the length reaches, of the workspace; the output always."""
+    mask = np.arange(PARTITIONS) < partitions(given)
+    return {"partial": mask[:, None], "maximum": mask, "sums": mask}
+
+
+def steps(case: Case, given: Inputs) -> Mapping[str, Inputs]:
+    """live, all_zero, restore: with one row the other steps are the same as these."""
+    all_steps = inputs.steps(case, given)
+    return {name: all_steps[name] for name in ("live", "all_zero", "restore")}
+
+
+scalar = Operator(
+    "scalar",
+    axes=axes.axes(rows=(1,), capacity=CAPACITY),
+    buffers=buffers,
+    inputs=inputs.generated,
+    variants=VARIANTS,
+    references=REFERENCES,
+    bounds=BOUNDS,
+    shapes=[Shape("q1", {"rows": 1})],
+    plan={"q1": [Line({"context": 33}), Line({"context": 1649, "page": 1648})]},
+    capture_axes=inputs.capture_axes,
+    from_capture=inputs.captured,
+    admit_inputs=admit,
+    steps=steps,
+    written=written,
+    derived={"precast": precast},
+    measured={"out": "out", "precast": "out"},
+)

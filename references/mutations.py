@@ -1,0 +1,250 @@
+"""Results of the grouped operator that are wrong in one named way: what a faulty kernel would have left.
+
+On short contexts they come from the contract reference with one wrong step, bit for bit. On long ones what does not
+depend on the last bits comes from FP64 with the fault in it, split by split, and the rest is None.
+"""
+
+import functools
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import wrong_steps
+from .binary32 import Array32
+from .contract import Steps, grouped_contract, sees
+from .merge import NOTHING_SEEN, merge
+from .paging import gather_tokens
+from .splits import CAPACITY_SPLITS, TILE, splits, total_of
+
+Buffers: TypeAlias = dict[str, NDArray[Any]]
+Visible: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.int32]], NDArray[np.bool_]]
+
+WHOLE = 300
+"""Tokens that the contract reference is given at most, in all or in one split."""
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """One call of an operator, and what the audited kernel left."""
+
+    q: NDArray[np.float16]
+    k: NDArray[np.uint8]
+    v: NDArray[np.uint8]
+    table: NDArray[np.int32]
+    lengths: NDArray[np.int32]
+    scale: np.float32
+    k_scale: np.float32
+    v_scale: np.float32
+    got: Mapping[str, NDArray[Any]]
+    rng: np.random.Generator
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """What a reference takes."""
+        return {name: value for name, value in vars(self).items() if name not in ("got", "rng")}
+
+    @property
+    def total(self) -> int:
+        return total_of(self.lengths)
+
+
+def mutation(apply: Callable[[Call], Buffers | None]) -> Callable[..., Buffers | None]:
+    """f(q, k, v, table, lengths, *, scale, k_scale, v_scale, got, rng) of `apply`.
+
+    q f16[rows, G, D]; k, v u8[pages, page, 1, D]; table i32[1, n]; lengths i32[rows]; got: outputs and workspaces of
+    the audited kernel by name; rng draws a token or split. Gives outputs and workspaces of the same dtypes and
+    shapes, those that the fault changes; None where it changes no byte, cannot occur, or is not simulated.
+    """
+
+    @functools.wraps(apply)
+    def mutate(*arrays: NDArray[Any], **options: Any) -> Buffers | None:
+        call = Call(*arrays, **options)
+        changed = apply(call) if call.total > 0 else None
+        if changed is None:
+            return None
+        changed = {name: value for name, value in changed.items() if value.tobytes() != call.got[name].tobytes()}
+        return changed or None
+
+    return mutate
+
+
+# --- tokens ----------------------------------------------------------------------------------------------
+
+
+def heaviest_token(call: Call) -> int:
+    """The token with the largest weight pi, of all rows and heads."""
+    rows, heads, dims = call.q.shape
+    factor = float(call.scale) * float(call.k_scale)
+    seen = np.repeat(np.maximum(call.lengths, 0), heads)[:, None]
+    queries = np.where(seen > 0, call.q.reshape(rows * heads, dims), np.float16(0)).astype(np.float64)
+    score = np.empty((len(queries), call.total))
+    for tokens in splits(call.total):
+        keys = gather_tokens(call.k, call.table, tokens.stop, start=tokens.start)
+        score[:, tokens.start : tokens.stop] = factor * (queries @ keys.T)
+    score[~sees(np.arange(call.total), seen)] = -np.inf
+    score = score[seen[:, 0] > 0]
+    peak = score.max(axis=1)
+    # The weight of the heaviest token is 1 / sum exp(score - peak).
+    line = int(np.argmin(np.exp(score - peak[:, None]).sum(axis=1)))
+    return int(np.argmax(score[line]))
+
+
+def any_token(call: Call) -> int:
+    """A token that the longest row sees, drawn."""
+    return int(call.rng.integers(call.total))
+
+
+def _token_dropped(call: Call, choose: Callable[[Call], int]) -> Buffers:
+    lost = choose(call)
+    where = next(s for s, tokens in enumerate(splits(call.total)) if lost in tokens)
+
+    def visible(token: NDArray[np.int64], length: NDArray[np.int32]) -> NDArray[np.bool_]:
+        return sees(token, length) & (token != lost)
+
+    return _recomputed(call, {where}, visible)
+
+
+def _length_short(call: Call) -> Buffers:
+    """Every row sees one token too few."""
+    last = call.lengths[call.lengths > 0] - 1
+    ends = {s for s, tokens in enumerate(splits(call.total)) if any(int(token) in tokens for token in last)}
+    return _recomputed(call, ends, lambda token, length: sees(token, length - 1))
+
+
+def _recomputed(call: Call, chosen: Collection[int], visible: Visible) -> Buffers:
+    """The chosen splits with another visibility, the others as they are."""
+    if max(len(splits(call.total)[s]) for s in chosen) <= WHOLE:
+        found = grouped_contract(**call.inputs, chosen=chosen, steps=Steps(visible=visible))
+        return _laid_over(call, found.partial, found.lse, chosen)
+    return _laid_over(call, *_in_fp64(call, chosen, visible=visible), chosen)
+
+
+# --- arithmetic ------------------------------------------------------------------------------------------
+
+
+def _with_steps(call: Call, steps: Steps) -> Buffers | None:
+    """All splits by the contract with a wrong step; None on long contexts."""
+    if call.total > WHOLE:
+        return None
+    found = grouped_contract(**call.inputs, steps=steps)
+    return _laid_over(call, found.partial, found.lse, range(len(splits(call.total))))
+
+
+def _with_weights(call: Call, steps: Steps, weigh: Callable[[Array32], Array32]) -> Buffers | None:
+    """The same; on long contexts FP64 with p rounded by `weigh`, whose error is thousands of times that of f32."""
+    if call.total <= WHOLE:
+        return _with_steps(call, steps)
+    active, kept = range(len(splits(call.total))), call.got["lse"]
+    partial, lse = _in_fp64(call, active, weigh=weigh)
+    with np.errstate(all="ignore"):  # poison is met here too, and dropped
+        partial *= np.exp(lse[..., :1] - kept[..., :1])  # against the maxima that stay
+    return _laid_over(call, partial, kept, active)
+
+
+def _v_scale_twice(call: Call) -> Buffers:
+    with np.errstate(over="ignore", invalid="ignore"):  # poison is multiplied too, and dropped
+        scaled = call.got["partial"] * np.float32(call.v_scale)
+    return _laid_over(call, scaled, call.got["lse"], range(len(splits(call.total))))
+
+
+# --- structure -------------------------------------------------------------------------------------------
+
+
+def _split_dropped(call: Call) -> Buffers:
+    """One split's loop ends before its first tile."""
+    partial, lse = np.zeros_like(call.got["partial"]), np.zeros_like(call.got["lse"])
+    lse[..., 0] = NOTHING_SEEN
+    return _laid_over(call, partial, lse, [int(call.rng.integers(len(splits(call.total))))])
+
+
+def _split_not_merged(call: Call) -> Buffers:
+    """The merge leaves one split out; the workspace is right."""
+    return {"out": _split_dropped(call)["out"]}
+
+
+def _heads_shifted(call: Call) -> Buffers:
+    """Each head is the one before it."""
+    partial, lse = (np.roll(call.got[name], 1, axis=2) for name in ("partial", "lse"))
+    return _laid_over(call, partial, lse, range(len(splits(call.total))))
+
+
+def _laid_over(call: Call, partial: Array32, lse: Array32, chosen: Collection[int]) -> Buffers:
+    """The audited workspace with the chosen splits of the case's rows replaced, and what merges from it."""
+    rows, where = len(call.lengths), list(chosen)
+    buffers = {name: call.got[name].copy() for name in ("partial", "lse")}
+    buffers["partial"][where, :rows], buffers["lse"][where, :rows] = partial[where, :rows], lse[where, :rows]
+    with np.errstate(over="ignore"):
+        buffers["out"] = merge(buffers["partial"], buffers["lse"], call.lengths, call.total).astype(np.float16)
+    return buffers
+
+
+def _in_fp64(
+    call: Call,
+    chosen: Collection[int],
+    *,
+    visible: Visible = sees,
+    weigh: Callable[[Array32], Array32] | None = None,
+) -> tuple[Array32, Array32]:
+    """(partial, lse) of the chosen splits, NaN elsewhere: FP64, p taken against the running maximum of its tile.
+
+    Where a row sees nothing, the state is the contract's.
+    """
+    rows, heads, dims = call.q.shape
+    partial = np.full((CAPACITY_SPLITS, *call.got["partial"].shape[1:]), np.nan, np.float32)
+    lse = np.full((*partial.shape[:3], 2), np.nan, np.float32)
+    factor = float(call.scale) * float(call.k_scale)
+    seen = np.repeat(np.maximum(call.lengths, 0), heads)[:, None]
+    queries = np.where(seen > 0, call.q.reshape(rows * heads, dims), np.float16(0)).astype(np.float64)
+    for s in chosen:
+        tokens = splits(call.total)[s]
+        keys, values = (gather_tokens(side, call.table, tokens.stop, start=tokens.start) for side in (call.k, call.v))
+        shown = visible(np.arange(tokens.start, tokens.stop), seen)
+        score = np.where(shown, factor * (queries @ keys.T), -np.inf)
+        tile_maximum = np.maximum.reduceat(score, range(0, len(tokens), TILE), axis=1)
+        running = np.maximum(np.maximum.accumulate(tile_maximum, axis=1), float(NOTHING_SEEN))
+        maximum = running[:, -1].astype(np.float32)
+        running = np.repeat(running, TILE, axis=1)[:, : len(tokens)]
+        p = np.exp(score - running).astype(np.float32)
+        rescale = np.exp(running - maximum[:, None])
+        weights = (p if weigh is None else weigh(p)) * rescale
+        with np.errstate(over="ignore"):
+            partial[s, :rows] = (weights @ values * float(call.v_scale)).reshape(call.q.shape)
+        sums = (p * rescale).sum(axis=1)
+        lse[s, :rows] = np.stack([maximum, sums], axis=-1).reshape(rows, heads, 2)
+    return partial, lse
+
+
+MUTATIONS: tuple[tuple[str, Callable[..., Buffers | None]], ...] = tuple(
+    (name, mutation(apply))
+    for name, apply in (
+        ("heaviest_token_dropped", functools.partial(_token_dropped, choose=heaviest_token)),
+        ("random_token_dropped", functools.partial(_token_dropped, choose=any_token)),
+        ("length_one_short", _length_short),
+        ("split_dropped", _split_dropped),
+        ("split_not_merged", _split_not_merged),
+        ("heads_shifted", _heads_shifted),
+        ("v_scale_twice", _v_scale_twice),
+        (
+            "residual_missing",
+            functools.partial(
+                _with_weights,
+                steps=Steps(weigh=wrong_steps.f16_weighted_values),
+                weigh=wrong_steps.f16_weights,
+            ),
+        ),
+        (
+            "bf16_weights",
+            functools.partial(
+                _with_weights,
+                steps=Steps(weigh=wrong_steps.bf16_weighted_values),
+                weigh=wrong_steps.bf16_weights,
+            ),
+        ),
+        ("compensation_missing", functools.partial(_with_steps, steps=Steps(dot=wrong_steps.uncompensated_products))),
+        ("one_term_exp", functools.partial(_with_steps, steps=Steps(exp=wrong_steps.one_term_exp))),
+    )
+)
+"""(name, function) of every fault; for the functions' signature see `mutation`."""

@@ -1,0 +1,200 @@
+// A libcuda.so.1 whose device is this process: the calls that a replay makes, checked against cuda.h by the compiler.
+//
+// The device computes only what kernels.cu holds, by the kernels' names. It is strict where a driver is: memory is
+// exact and holds rubbish, launches during a capture run only when the graph does, an error stays.
+// FAKE_CUDA: `none` has no device, `small` 1 MiB of memory, `fork` captures a graph that is no chain.
+#include <cuda.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#undef cuGraphGetEdges  // the symbol without suffix takes no edge data
+
+enum { kMaxLaunches = 16 };
+static const CUresult kStrayError = CUDA_ERROR_ILLEGAL_ADDRESS;
+
+typedef struct {
+  const char* name;
+  int count;
+  size_t sizes[8];
+} Kernel;
+
+static const Kernel kernels[] = {
+    {"scale", 4, {8, 8, 4, 4}},    {"increment", 2, {8, 4}},         {"reversed", 3, {8, 8, 4}},
+    {"arrived", 6, {8, 8, 1, 4, 8, 8}}, {"overrun", 3, {8, 8, 4}}, {"stray", 1, {8}}, {"spin", 1, {8}},
+};
+
+typedef struct {
+  const Kernel* kernel;
+  unsigned grid[3], block[3], shared;
+  unsigned char values[8][8];
+} Launch;
+
+static Launch captured[kMaxLaunches];
+static size_t captured_count;
+static int capturing, initialised, current;
+static CUresult sticky;
+static size_t allocated;
+
+static int is(const char* what) {
+  const char* mode = getenv("FAKE_CUDA");
+  return mode && strcmp(mode, what) == 0;
+}
+static size_t memory(void) { return is("small") ? (size_t)1 << 20 : (size_t)8 << 30; }
+
+static void run(const Launch* l) {
+  float* p[2] = {0, 0};
+  int n = 0;
+  for (int i = 0; i < 2; ++i)
+    if (i < l->kernel->count) memcpy(&p[i], l->values[i], sizeof p[i]);
+  const char* name = l->kernel->name;
+  if (strcmp(name, "scale") == 0) {
+    float factor;
+    memcpy(&n, l->values[2], 4), memcpy(&factor, l->values[3], 4);
+    for (int i = 0; i < n && (unsigned)i < l->grid[0] * l->block[0]; ++i) p[1][i] = factor * p[0][i];
+  } else if (strcmp(name, "increment") == 0) {
+    memcpy(&n, l->values[1], 4);
+    for (int i = 0; i < n; ++i) p[0][i] += 1.0f;
+  } else if (strcmp(name, "reversed") == 0) {
+    memcpy(&n, l->values[2], 4);
+    if (l->shared < sizeof(float) * (size_t)n) sticky = kStrayError;
+    else
+      for (int i = 0; i < n; ++i) p[1][i] = p[0][n - 1 - i];
+  } else if (strcmp(name, "arrived") == 0) {
+    uint64_t* y = (uint64_t*)p[0];
+    uint32_t b;
+    y[0] = (uint64_t)p[1] % 256;
+    y[1] = (uint64_t)(int64_t)(signed char)l->values[2][0];
+    memcpy(&b, l->values[3], 4), y[2] = b;
+    memcpy(&y[3], l->values[4], 8), memcpy(&y[4], l->values[5], 8);
+  } else if (strcmp(name, "overrun") == 0) {
+    memcpy(&n, l->values[2], 4);
+    p[1][n] = 1.0f, p[0][0] = 5.0f;
+  } else if (strcmp(name, "stray") == 0) {
+    sticky = kStrayError;
+  } else {
+    for (;;) {
+    }
+  }
+}
+
+CUresult cuInit(unsigned flags) { return initialised = 1, flags ? CUDA_ERROR_INVALID_VALUE : is("none") ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS; }
+CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
+CUresult cuDeviceGet(CUdevice* device, int ordinal) { return *device = ordinal, CUDA_SUCCESS; }
+CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
+  (void)device;
+  return snprintf(name, (size_t)length, "Fake 9000"), CUDA_SUCCESS;
+}
+CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) { return (void)device, *bytes = (size_t)8 << 30, CUDA_SUCCESS; }
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
+  (void)device;
+  switch (attribute) {
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: return *value = 9, CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: return *value = 0, CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: return *value = 1, CUDA_SUCCESS;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: return *value = 232448, CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
+  }
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+  return (void)device, *context = (CUcontext)&current, CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext context) { return current = context == (CUcontext)&current, CUDA_SUCCESS; }
+CUresult cuCtxSynchronize(void) { return capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : sticky; }
+CUresult cuMemGetInfo(size_t* available, size_t* total) {
+  return *total = memory(), *available = memory() - allocated, CUDA_SUCCESS;
+}
+CUresult cuMemAlloc(CUdeviceptr* base, size_t bytes) {
+  if (!current) return CUDA_ERROR_INVALID_CONTEXT;
+  if (bytes == 0 || capturing) return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > memory() - allocated) return CUDA_ERROR_OUT_OF_MEMORY;
+  void* place = 0;
+  if (posix_memalign(&place, 512, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  memset(place, 0xAB, bytes);
+  return allocated += bytes, *base = (CUdeviceptr)place, CUDA_SUCCESS;
+}
+CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t bytes) {
+  return memset((void*)to, value, bytes), sticky;
+}
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) { return memcpy((void*)to, from, bytes), sticky; }
+CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) { return memcpy(to, (const void*)from, bytes), sticky; }
+CUresult cuModuleLoadData(CUmodule* module, const void* image) {
+  return *module = (CUmodule)image, memcmp(image, "\177ELF", 4) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+}
+CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  (void)module;
+  for (size_t i = 0; i < sizeof kernels / sizeof *kernels; ++i)
+    if (strcmp(kernels[i].name, name) == 0) return *function = (CUfunction)&kernels[i], CUDA_SUCCESS;
+  return CUDA_ERROR_NOT_FOUND;
+}
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
+  (void)function;
+  return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= 232448 ? CUDA_SUCCESS
+                                                                                       : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, size_t* size) {
+  const Kernel* kernel = (const Kernel*)function;
+  if (index >= (size_t)kernel->count) return CUDA_ERROR_INVALID_VALUE;
+  return *offset = 0, *size = kernel->sizes[index], CUDA_SUCCESS;
+}
+CUresult cuFuncGetName(const char** name, CUfunction function) {
+  return *name = ((const Kernel*)function)->name, CUDA_SUCCESS;
+}
+CUresult cuKernelGetName(const char** name, CUkernel kernel) { return (void)kernel, *name = 0, CUDA_ERROR_INVALID_HANDLE; }
+CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+  return *stream = (CUstream)captured, flags == CU_STREAM_NON_BLOCKING ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuStreamSynchronize(CUstream stream) { return (void)stream, capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : sticky; }
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, CUstream stream, void** parameters, void** extra) {
+  if (extra || stream != (CUstream)captured || bx * by * bz > 1024) return CUDA_ERROR_INVALID_VALUE;
+  Launch launch = {(const Kernel*)function, {gx, gy, gz}, {bx, by, bz}, shared, {{0}}};
+  for (int i = 0; i < launch.kernel->count; ++i) memcpy(launch.values[i], parameters[i], launch.kernel->sizes[i]);
+  if (!capturing) run(&launch);
+  else if (captured_count < kMaxLaunches) captured[captured_count++] = launch;
+  return sticky && !capturing ? CUDA_SUCCESS : sticky;  // what a kernel did shows when it is waited for
+}
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
+  return (void)stream, capturing = 1, mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
+  return (void)stream, capturing = 0, *graph = (CUgraph)captured, CUDA_SUCCESS;
+}
+CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
+  (void)graph;
+  for (size_t i = 0; nodes && i < *count; ++i)  // in no helpful order
+    nodes[i] = (CUgraphNode)&captured[captured_count - 1 - i];
+  return *count = captured_count, CUDA_SUCCESS;
+}
+CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, size_t* count) {
+  (void)graph;
+  for (size_t i = 0; from && i < *count; ++i)
+    from[i] = (CUgraphNode)&captured[is("fork") ? 0 : i], to[i] = (CUgraphNode)&captured[i + 1];
+  return *count = captured_count - 1, CUDA_SUCCESS;
+}
+CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
+  return (void)node, *type = CU_GRAPH_NODE_TYPE_KERNEL, CUDA_SUCCESS;
+}
+CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p) {
+  const Launch* l = (const Launch*)node;
+  memset(p, 0, sizeof *p);
+  p->func = (CUfunction)l->kernel;
+  p->gridDimX = l->grid[0], p->gridDimY = l->grid[1], p->gridDimZ = l->grid[2];
+  p->blockDimX = l->block[0], p->blockDimY = l->block[1], p->blockDimZ = l->block[2];
+  return p->sharedMemBytes = l->shared, CUDA_SUCCESS;
+}
+CUresult cuGraphInstantiate(CUgraphExec* executable, CUgraph graph, unsigned long long flags) {
+  return *executable = (CUgraphExec)graph, flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+  if (executable != (CUgraphExec)captured || stream != (CUstream)captured) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < captured_count && !sticky; ++i) run(&captured[i]);
+  return CUDA_SUCCESS;
+}
+CUresult cuGetErrorName(CUresult error, const char** name) {
+  return *name = error == kStrayError ? "CUDA_ERROR_ILLEGAL_ADDRESS" : error == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_OTHER", CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult error, const char** text) {
+  return *text = error == kStrayError ? "an illegal memory access was encountered" : "some error", CUDA_SUCCESS;
+}

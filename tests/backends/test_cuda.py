@@ -1,0 +1,328 @@
+"""Replaying a bundle on a device: on a GPU where there is one, and on a driver whose device is the CPU."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from audit import arena, bundle
+from audit.backends import Completed, Crashed, LaunchCount, Outcome, TimedOut, cuda
+from audit.backends.driver import DeviceInfo
+from audit.backends.replay import Mode
+from audit.build.cuda import CubinBuild, compile_cubin
+from audit.build.identity import BuildIdentity, fnv1a64
+from audit.bundle import AGAIN, Bundle
+from audit.errors import PlanError, ToolMissing
+from audit.spec import Arg, Array, At, Axis, Buffer, Launch, Operator, Shape, Source, Variant
+
+HERE = Path(__file__).parent
+ENTRIES = ("scale", "increment", "reversed", "arrived", "overrun", "stray", "spin")
+MODES: tuple[Mode, ...] = ("plain", "graph")
+X = np.arange(1, 1001, dtype=np.float32)
+
+
+@pytest.fixture(scope="session")
+def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a libcuda.so.1 made from fake_driver.c and the real cuda.h."""
+    spec = importlib.util.find_spec("nvidia")
+    places = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+    headers = [*(found for place in places for found in place.glob("*/include")), Path("/usr/local/cuda/include")]
+    include = next((folder for folder in headers if (folder / "cuda.h").is_file()), None)
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if include is None or compiler is None:
+        pytest.skip("a C compiler and cuda.h (`pip install nvidia-cuda-runtime`) make the driver that stands in")
+    folder = tmp_path_factory.mktemp("driver")
+    flags = ["-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", f"-I{include}"]
+    subprocess.run(
+        [compiler, *flags, "-o", folder / "libcuda.so.1", HERE / "fake_driver.c"], check=True, capture_output=True
+    )
+    return folder
+
+
+def by_hand(arch: str = "sm_90", cubin: bytes = b"\x7fELF, or so it says") -> CubinBuild:
+    identity = BuildIdentity("cuda", arch, "key", "k.cu", {}, ENTRIES, "none", (), "sha", fnv1a64(cubin))
+    return CubinBuild(cubin, {entry: entry for entry in ENTRIES}, identity)
+
+
+@pytest.fixture
+def fake(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> CubinBuild:
+    """The device is what fake_driver.c makes of this CPU."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_driver))
+    device = DeviceInfo("Fake 9000", "sm_90", "13.0", "", 8 << 30, 1, 232_448)
+    monkeypatch.setattr(cuda, "require_device", lambda: device)  # test_the_device_is_described asks for it
+    return by_hand()
+
+
+@pytest.fixture
+def unasked() -> Iterator[Callable[[], DeviceInfo]]:
+    """`require_device`, remembering nothing before or after."""
+    cuda.require_device.cache_clear()
+    yield cuda.require_device
+    cuda.require_device.cache_clear()
+
+
+@pytest.fixture(scope="session")
+def compiled() -> CubinBuild:
+    try:
+        return compile_cubin(HERE, HERE / "kernels.cu", ENTRIES, arch=cuda.require_device().arch)
+    except ToolMissing as missing:
+        pytest.skip(str(missing))
+
+
+@pytest.fixture(params=["fake", pytest.param("compiled", marks=pytest.mark.gpu)])
+def build(request: pytest.FixtureRequest) -> CubinBuild:
+    """The kernels on either device."""
+    found: CubinBuild = request.getfixturevalue(request.param)
+    return found
+
+
+def lay(
+    folder: Path,
+    launches: Sequence[Launch],
+    n: int = X.size,
+    shift: int = 0,
+    arm: bundle.Arm = bundle.FIRST,
+    steps: dict[str, dict[str, Array]] = {"live": {}},  # noqa: B006
+    policy: arena.Policy = "guarded",
+) -> Bundle:
+    """A bundle of x f32 [n] -> y f32 [n] and z u64 [5], with `launches`."""
+    operator = Operator(
+        "tried",
+        axes=[Axis("n", n)],
+        buffers=lambda _: [
+            Buffer("x", "f32", "n", "in", offset=shift, behind=b"\x01\x02\x03\x04"),
+            Buffer("y", "f32", "n", "out"),
+            Buffer("z", "u64", "word=5", "workspace"),
+        ],
+        inputs=lambda _case, _rng: {},
+        variants=[Variant("v", Source("k.cu"), lambda _: launches)],
+    )
+    case = operator.case(Shape("tried"), {})
+    return bundle.write(folder, operator, operator.variants[0], case, {"x": np.resize(X, n)}, steps, arm, policy)
+
+
+def launch(entry: str, *args: Arg, blocks: int = 8, threads: int = 128, shared: int = 0) -> Launch:
+    return Launch(entry, (blocks,), (threads,), shared, args)
+
+
+SCALE = launch("scale", "x", "y", X.size, 2.0)
+
+
+def snapshot(outcome: Outcome, written: Bundle, step: str, name: str) -> arena.Snapshot:
+    assert isinstance(outcome, Completed), outcome
+    return arena.read(outcome.files[step][name], written.slot(name))
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("policy", ["guarded", "exact"])
+def test_every_step_runs_on_fresh_poison(build: CubinBuild, tmp_path: Path, mode: Mode, policy: arena.Policy) -> None:
+    launches = [SCALE, launch("increment", "y", 500, blocks=4)]
+    changes = {"live": {"x": X}, "changed": {"x": -X}, "restore": {"x": X}}
+    written = lay(tmp_path, launches, steps=changes, policy=policy)
+    outcome = cuda.run(tmp_path, written, build, 60, mode)
+    assert isinstance(outcome, Completed), outcome
+    assert outcome.ran_fnv == build.identity.binary_fnv
+    assert outcome.launches == tuple(
+        LaunchCount(step, entry, blocks, 128) for step in changes for entry, blocks in (("scale", 8), ("increment", 4))
+    )
+    for step, given in changes.items():
+        y, z = (snapshot(outcome, written, step, name) for name in ("y", "z"))
+        expected = given["x"] * 2
+        expected[:500] += 1
+        np.testing.assert_array_equal(y.data.view(np.float32), expected)
+        poison = next(found.poison for found in written.steps if found.name == step)["z"]
+        assert z.data.tobytes() == bytes.fromhex(poison) * 5
+        assert y.broken_guards == z.broken_guards == ()
+    x = arena.read(tmp_path / "x.bin", written.slot("x"))
+    assert (x.data.view(np.float32).tolist(), x.broken_guards) == (X.tolist(), ())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_store_past_the_end_and_a_changed_input_are_seen(build: CubinBuild, tmp_path: Path, mode: Mode) -> None:
+    written = lay(tmp_path, [launch("overrun", "x", "y", X.size, blocks=1, threads=1)])
+    outcome = cuda.run(tmp_path, written, build, 60, mode)
+    y = snapshot(outcome, written, "live", "y")
+    assert set(y.broken_guards) <= set(range(4 * X.size, 4 * X.size + 4))
+    assert y.broken_guards
+    x = arena.read(tmp_path / "x.bin", written.slot("x"))
+    assert x.data.view(np.float32)[:2].tolist() == [5.0, 2.0]
+
+
+@pytest.mark.parametrize("arm", [bundle.FIRST, AGAIN])
+def test_arguments_and_alignment_arrive(build: CubinBuild, tmp_path: Path, arm: bundle.Arm) -> None:
+    args = (At("x", 3), -7, np.uint32(4_000_000_000), np.int64(-(2**40)), np.float64(np.pi))
+    written = lay(tmp_path, [launch("arrived", "z", *args, blocks=1, threads=1)], shift=6, arm=arm)
+    z = snapshot(cuda.run(tmp_path, written, build, 60), written, "live", "z").data.view(np.uint64)
+    pi = int(np.array(np.pi).view(np.uint64))
+    assert z.tolist() == [6 + 12, 2**64 - 7, 4_000_000_000, 2**64 - 2**40, pi]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_more_shared_memory_than_every_kernel_may_have(build: CubinBuild, tmp_path: Path, mode: Mode) -> None:
+    n = 16 * 1024
+    written = lay(tmp_path, [launch("reversed", "x", "y", n, blocks=1, shared=4 * n)], n=n)
+    y = snapshot(cuda.run(tmp_path, written, build, 60, mode), written, "live", "y")
+    np.testing.assert_array_equal(y.data.view(np.float32), np.resize(X, n)[::-1])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (launch("scale", "x", "y", 3), "kernel scale takes 4 arguments; the launch has 3"),
+        (launch("scale", "x", "y", np.int64(3), 2.0), "argument 3: expected 4 bytes; got i64 of 8 bytes"),
+        (launch("scale", "x", 5, 3, 2.0), "argument 2: expected 8 bytes; got i32 of 4 bytes"),
+        (launch("scale", At("x", X.size + 1), "y", 3, 2.0), r"x\+4004 lies past the 4000 bytes of its buffer"),
+        (launch("arrived", "z", "x", 300, np.uint32(1), np.int64(1), np.float64(1)), "argument 3: expected 1 bytes"),
+        (launch("scale", "x", "y", 3, 2.0, threads=2048), "cuLaunchKernel"),
+        (launch("scale", "x", "y", 3, 2.0, shared=300_000), "300000 bytes of dynamic shared memory, more than"),
+    ],
+)
+@pytest.mark.parametrize("mode", MODES)
+def test_a_launch_that_does_not_fit_its_kernel(
+    build: CubinBuild, tmp_path: Path, mode: Mode, wrong: Launch, message: str
+) -> None:
+    written = lay(tmp_path, [SCALE, wrong])
+    outcome = cuda.run(tmp_path, written, build, 60, mode)
+    assert isinstance(outcome, Crashed)
+    assert outcome.kind == "launch"
+    assert re.search(message, outcome.message), outcome.message
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_stray_access_is_a_crash_with_cudas_words(build: CubinBuild, tmp_path: Path, mode: Mode) -> None:
+    written = lay(tmp_path, [SCALE, launch("stray", "y", blocks=1, threads=1)])
+    outcome = cuda.run(tmp_path, written, build, 60, mode)
+    assert isinstance(outcome, Crashed)
+    assert outcome.kind == "memory"
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered" in outcome.message
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_kernel_without_end_is_killed(build: CubinBuild, tmp_path: Path, mode: Mode) -> None:
+    written = lay(tmp_path, [SCALE, launch("spin", "y", blocks=1, threads=1)])
+    limit = 3.0 if build.identity.compiler == "none" else 20.0
+    outcome = cuda.run(tmp_path, written, build, limit, mode)
+    assert outcome == TimedOut(limit, "launch 0 scale 8 128" if mode == "plain" else "step live")
+    after = tmp_path / "after"
+    after.mkdir()
+    assert isinstance(cuda.run(after, lay(after, [SCALE]), build, 60, mode), Completed)
+
+
+def test_a_hole_stays_a_hole(build: CubinBuild, tmp_path: Path) -> None:
+    """x is 64 MiB of which one element is not zero; its file takes no more disk afterwards than before."""
+    n = 1 << 24
+    written = lay(tmp_path, [launch("scale", At("x", n - 1), "y", 1, 2.0, blocks=1)], n=n)
+    file = tmp_path / "x.bin"
+    slot = written.slot("x")
+    before = file.read_bytes()
+    with file.open("wb") as sparse:
+        sparse.write(before[: slot.offset])
+        sparse.seek(slot.offset + slot.size - 4)
+        sparse.write(np.float32(21).tobytes() + before[slot.offset + slot.size :])
+    disk = file.stat().st_blocks
+    outcome = cuda.run(tmp_path, written, build, 60)
+    assert snapshot(outcome, written, "live", "y").data[:4].view(np.float32)[0] == 42
+    x = arena.read(file, slot)
+    assert x.broken_guards == ()
+    assert x.data.view(np.float32).sum() == 21
+    assert file.stat().st_blocks <= disk + 4096
+
+
+def test_a_graph_that_is_no_chain_is_not_believed(
+    fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CUDA", "fork")
+    written = lay(tmp_path, [SCALE, SCALE, SCALE])
+    outcome = cuda.run(tmp_path, written, fake, 60, "graph")
+    assert isinstance(outcome, Crashed)
+    assert (outcome.kind, outcome.message) == ("launch", "the captured graph is no chain: 3 nodes, 2 edges")
+
+
+@pytest.mark.usefixtures("unasked")
+def test_no_device_is_told_before_anything_runs(
+    fake_driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_driver))
+    monkeypatch.setenv("FAKE_CUDA", "none")
+    written = lay(tmp_path, [SCALE])
+    with pytest.raises(ToolMissing, match=r"sees no usable device: cuInit: CUDA_ERROR_NO_DEVICE.*; install NVIDIA's"):
+        cuda.run(tmp_path, written, by_hand(), 60)
+    assert not (tmp_path / "cuda.report").exists()
+
+
+def test_too_little_memory_is_told_with_the_figures(
+    fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CUDA", "small")
+    written = lay(tmp_path, [SCALE], n=1 << 18)
+    with pytest.raises(PlanError, match=r"case tried/.*: the bundle needs 2,121,760 bytes.*; 1,048,576 of 1,048,576"):
+        cuda.run(tmp_path, written, fake, 60)
+    tiny = DeviceInfo("Tiny", "sm_90", "13.0", "580", 2 << 20, 1, 1)
+    with pytest.raises(PlanError, match=r"need 2,121,760 bytes on the device; Tiny has 2,097,152.*a smaller case"):
+        cuda.refuse(written, fake, tiny)
+
+
+@pytest.mark.parametrize(
+    ("code", "device", "runs"),
+    [
+        ("sm_90", "sm_90", True),
+        ("sm_80", "sm_86", True),
+        ("sm_86", "sm_80", False),
+        ("sm_80", "sm_90", False),
+        ("sm_90a", "sm_90", True),
+        ("sm_100a", "sm_103", False),
+        ("sm_100f", "sm_103", True),
+        ("sm_100", "sm_120", False),
+        ("sm_10", "sm_100", False),
+    ],
+)
+def test_which_code_runs_where(tmp_path: Path, code: str, device: str, runs: bool) -> None:
+    written = lay(tmp_path, [SCALE])
+    info = DeviceInfo("Some GPU", device, "13.0", "580", 8 << 30, 1, 1)
+    if runs:
+        cuda.refuse(written, by_hand(code), info)
+    else:
+        with pytest.raises(PlanError, match=rf"{code} code, which Some GPU \({device}\) cannot run; build it for"):
+            cuda.refuse(written, by_hand(code), info)
+
+
+def test_a_cubin_that_does_not_load(fake: CubinBuild, tmp_path: Path) -> None:
+    assert fake.cubin.startswith(b"\x7fELF")
+    written = lay(tmp_path, [SCALE])
+    with pytest.raises(PlanError, match="cuModuleLoadData"):
+        cuda.run(tmp_path, written, by_hand(cubin=b"no ELF"), 60)
+
+
+def test_the_device_is_described(
+    fake_driver: Path, monkeypatch: pytest.MonkeyPatch, unasked: Callable[[], DeviceInfo]
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_driver))
+    found = unasked()
+    assert msgspec.structs.replace(found, driver="") == DeviceInfo(
+        "Fake 9000", "sm_90", "13.0", "", 8 << 30, 1, 232_448
+    )
+
+
+def test_without_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unasked: Callable[[], DeviceInfo]) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    (tmp_path / "libcuda.so.1").write_bytes(b"not a library")
+    cuda.require_device.cache_clear()
+    with pytest.raises(
+        ToolMissing, match=r"--device cuda: no CUDA driver: .*libcuda\.so\.1.*; install NVIDIA's driver"
+    ):
+        cuda.require_device()
+
+
+def test_usage() -> None:
+    done = subprocess.run([sys.executable, "-m", "audit.backends.replay"], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("usage: ")

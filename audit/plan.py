@@ -154,7 +154,12 @@ def _captured(project: Project, operator: Operator, shape: Shape, selection: Sel
 
 
 def _variants(operator: Operator, names: Sequence[str]) -> tuple[PlannedVariant, ...]:
+    """Parents before children: every variant that is not closed, or those named and the parents they are compared with.
+
+    A parent that is there for its child alone is judged by the bounds, not by its own parent's bytes.
+    """
     chosen = [operator.variant(name) for name in names] or [v for v in operator.variants if v.status != "closed"]
+    wanted = {variant.name for variant in chosen} | {variant.parent for variant in chosen if variant.parent}
     ordered: list[str] = []
 
     def add(name: str, below: tuple[str, ...] = ()) -> None:
@@ -163,13 +168,14 @@ def _variants(operator: Operator, names: Sequence[str]) -> tuple[PlannedVariant,
         variant = operator.variant(name)
         if variant.parent is not None:
             add(variant.parent, (*below, name))
-        if name not in ordered:
+        if name in wanted and name not in ordered:
             ordered.append(name)
 
     for variant in chosen:
         add(variant.name)
     return tuple(
-        PlannedVariant(v.name, v.parent, v.status, v.code.path, v.note) for v in map(operator.variant, ordered)
+        PlannedVariant(v.name, v.parent if v.parent in wanted else None, v.status, v.code.path, v.note)
+        for v in map(operator.variant, ordered)
     )
 
 

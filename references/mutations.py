@@ -60,8 +60,15 @@ def mutation(apply: Callable[[Call], Buffers | None]) -> Callable[..., Buffers |
     """
 
     @functools.wraps(apply)
-    def mutate(*arrays: NDArray[Any], **options: Any) -> Buffers | None:
-        call = Call(*arrays, **options)
+    def mutate(
+        q: NDArray[np.float16],
+        k: NDArray[np.uint8],
+        v: NDArray[np.uint8],
+        table: NDArray[np.int32],
+        lengths: NDArray[np.int32],
+        **others: Any,
+    ) -> Buffers | None:
+        call = Call(q, k, v, table, lengths, **others)
         changed = apply(call) if call.total > 0 else None
         if changed is None:
             return None
@@ -102,7 +109,7 @@ def _token_dropped(call: Call, choose: Callable[[Call], int]) -> Buffers:
     where = next(s for s, tokens in enumerate(splits(call.total)) if lost in tokens)
 
     def visible(token: NDArray[np.int64], length: NDArray[np.int32]) -> NDArray[np.bool_]:
-        return sees(token, length) & (token != lost)
+        return np.asarray(sees(token, length) & (token != lost))
 
     return _recomputed(call, {where}, visible)
 

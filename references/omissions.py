@@ -74,4 +74,4 @@ def omission_share(
 def _distance(values: Array64, center: Array64) -> Array64:
     """||v_j - o||, [lines, tokens], from the squares: 1e-8 of the larger norm is lost, and far below any bound."""
     square = np.square(values).sum(axis=1) - 2 * center @ values.T + np.square(center).sum(axis=1)[:, None]
-    return np.sqrt(np.maximum(square, 0))
+    return np.asarray(np.sqrt(np.maximum(square, 0)))

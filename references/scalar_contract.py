@@ -134,7 +134,7 @@ def scalar_merge(partial: Array32, maximum: Array32, sums: Array32, length: int)
         merged = np.zeros((*partial.shape[:2], partial.shape[3]), np.float32)
         for i in range(active):
             merged = fma32(weights[..., i, None], partial[..., i, :], merged)
-        return merged * (np.float32(1) / total)[..., None]
+        return np.asarray(merged * (np.float32(1) / total)[..., None])
 
 
 def _dot(queries: Array32, keys: Array32) -> Array32:
@@ -150,16 +150,15 @@ def _partition(
     score: Array32, values: Array32, counts: list[int], v_scale: np.float32, steps: Steps
 ) -> tuple[Array32, Array32, Array32]:
     """(maximum f32[G, parts], sums f32[G, parts], partial f32[G, parts, D]) of score f32[G, parts, 1024]."""
-    by_thread = score.reshape(*score.shape[:2], PARTITION // _THREADS, _THREADS)
+    rounds = (*score.shape[:2], PARTITION // _THREADS, _THREADS)
     highest = np.full((*score.shape[:2], _THREADS), LOWEST)
-    for i in range(by_thread.shape[2]):
-        highest = max32(highest, by_thread[:, :, i])
+    for one in np.moveaxis(score.reshape(rounds), 2, 0):
+        highest = max32(highest, one)
     maximum = _trees(max32, highest)
     p = np.where(np.isneginf(score), np.float32(0), steps.exp(score - maximum[..., None]))
-    by_thread = p.reshape(by_thread.shape)
     thread_sum = np.zeros_like(highest)
-    for i in range(by_thread.shape[2]):
-        thread_sum = thread_sum + by_thread[:, :, i]
+    for one in np.moveaxis(p.reshape(rounds), 2, 0):
+        thread_sum = thread_sum + one
     sums = _trees(add32, thread_sum)
 
     weights = steps.weigh(p)

@@ -28,7 +28,7 @@ def _token_dropped(call: Call, choose: Callable[[Call], int]) -> Buffers | None:
         return None  # 0 / 0, which any check would see
 
     def visible(token: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
-        return sees(token, length) & (token != lost)
+        return np.asarray(sees(token, length) & (token != lost))
 
     return _by_contract(call, {where}, Steps(visible=visible))
 

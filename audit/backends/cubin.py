@@ -18,7 +18,7 @@ from audit.errors import ToolMissing
 _LIMIT = 120.0  # seconds
 _FUNCTION = re.compile(r"^ Function (?P<symbol>[^\s:]+):\s*\n\s*(?P<values>REG:.*)$", re.MULTILINE)
 _VALUE = re.compile(r"\b(REG|STACK|SHARED|LOCAL):(\d+)")
-_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][A-Z0-9_.]*)", re.MULTILINE)
+_INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)", re.MULTILINE)
 
 
 class KernelResources(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ def disassembly(build: CubinBuild) -> str:
 
 def opcodes(build: CubinBuild) -> set[str]:
     """Every instruction that occurs, with its modifiers: FFMA, LDG.E.U8."""
-    return {match["opcode"].rstrip(".") for match in _INSTRUCTION.finditer(disassembly(build))}
+    return {match["opcode"] for match in _INSTRUCTION.finditer(disassembly(build))}
 
 
 def tensor_core_opcodes(build: CubinBuild) -> set[str]:

@@ -127,7 +127,9 @@ def test_no_compiler_says_what_to_install(softmax_project: Path, audit: Audit, t
 def test_inputs_outside_the_domain(own_project: Path, audit: Audit) -> None:
     source = own_project / "kernels/paged/inputs.py"
     text = source.read_text()
-    source.write_text(text.replace("logical[: case.context] = tokens", "logical[: case.context - 1] = tokens[:-1]"))
+    old = "view[page, slot, 0] = codes"
+    assert text.count(old) == 1
+    source.write_text(text.replace(old, "view[page[:-1], slot[:-1], 0] = codes[:-1]"))
     ran = audit(own_project, "run", "--shape", "q6", "--context", "33")
     refused(ran, "context=33,page=16: k, token 32, dim 0: expected a number")
 

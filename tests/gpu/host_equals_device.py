@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,13 +27,14 @@ sys.path.insert(0, str(ROOT))
 import msgspec  # noqa: E402
 import numpy as np  # noqa: E402
 
+import audit.build.cuda  # noqa: E402
 from audit import arena, bundle, plan, project  # noqa: E402
 from audit.backends import Completed, Outcome, cubin, cuda, host  # noqa: E402
 from audit.backends.replay import Mode  # noqa: E402
 from audit.build.cuda import CubinBuild, compile_cubin  # noqa: E402
 from audit.build.host import HostBuild, build_host  # noqa: E402
 from audit.bundle import AGAIN, FIRST, Arm, Bundle  # noqa: E402
-from audit.errors import AuditError, ToolMissing  # noqa: E402
+from audit.errors import AuditError, CompileError, ToolMissing  # noqa: E402
 from audit.plan import Selection  # noqa: E402
 from audit.project import Project  # noqa: E402
 from audit.spec import Buffer, Case, Inputs, Operator, Source, Variant  # noqa: E402
@@ -180,7 +181,7 @@ def _case(
         source, defines = found.root / variant.code.path, variant.code.defines
         builds[key] = (
             build_host(found.root, source, entries, arch=arch, defines=defines),
-            compile_cubin(found.root, source, entries, arch=arch, defines=defines),
+            _cubin(found.root, source, entries, arch, defines),
         )
         report.built.append(_built(variant, *builds[key]))
         print(f"built    {variant.name}: {', '.join(report.built[-1].tensor_core) or 'no disassembly'}", flush=True)
@@ -190,6 +191,18 @@ def _case(
     for arm in (FIRST, AGAIN) if "--both-arms" in sys.argv else (FIRST,):
         chosen = steps if arm is FIRST else dict(list(steps.items())[:1])
         _arm(operator, case, variant, inputs, chosen, arm, on_host, on_device, deadline, report)
+
+
+def _cubin(root: Path, source: Path, entries: Sequence[str], arch: str, defines: Mapping[str, str]) -> CubinBuild:
+    """By NVRTC; by nvcc where NVRTC itself fails, so that a version that does not fit costs no case."""
+    try:
+        return compile_cubin(root, source, entries, arch=arch, defines=defines)
+    except CompileError:
+        raise
+    except Exception as error:
+        print(f"         NVRTC failed, trying nvcc: {type(error).__name__}: {error}", flush=True)
+        audit.build.cuda._cuda_core = lambda: None
+        return compile_cubin(root, source, entries, arch=arch, defines=defines)
 
 
 def _arm(

@@ -120,17 +120,33 @@ def test_reducer_of_the_workspace_is_the_output() -> None:
 
 def test_reducer_order_matters_and_is_ascending() -> None:
     rng = np.random.default_rng(0)
-    partial = rng.normal(size=(1, 1, 256, 8)).astype(np.float32)
-    maximum = rng.normal(size=(1, 1, 256)).astype(np.float32)
-    sums = 1 + rng.random((1, 1, 256)).astype(np.float32)
+    partial = rng.normal(size=(1, 6, 256, 2)).astype(np.float32)
+    maximum = rng.normal(size=(1, 6, 256)).astype(np.float32)
+    sums = 1 + rng.random((1, 6, 256)).astype(np.float32)
     for active in (9, 256):
         got = scalar_contract.scalar_merge(partial, maximum, sums, 1024 * active)
-        parts = [
-            (Fraction(float(m)), Fraction(float(s)), rationals(row))
-            for m, s, row in zip(maximum[0, 0, :active], sums[0, 0, :active], partial[0, 0], strict=False)
-        ]
-        assert rationals(got) == slow_scalar.reduce(parts)
-        assert rationals(got) != slow_scalar.reduce(parts[::-1])
+        for head in range(6):
+            parts = [
+                (
+                    Fraction(float(maximum[0, head, i])),
+                    Fraction(float(sums[0, head, i])),
+                    rationals(partial[0, head, i]),
+                )
+                for i in range(active)
+            ]
+            assert rationals(got[0, head]) == slow_scalar.reduce(parts)
+            assert rationals(got[0, head]) != slow_scalar.reduce(parts[::-1])
+
+
+def test_a_block_adds_within_its_warps_first() -> None:
+    x = np.exp(-10 * np.random.default_rng(1).random((40, 256))).astype(np.float32)
+    got = scalar_contract._trees(np.add, x)
+    want = [float(slow_scalar.block_tree(slow_scalar.add, rationals(row))) for row in x]
+    assert got.tolist() == want
+    whole = x
+    while whole.shape[1] > 1:
+        whole = whole[:, : whole.shape[1] // 2] + whole[:, whole.shape[1] // 2 :]
+    assert (got != whole[:, 0]).any()
 
 
 def test_reducer_of_a_ruined_workspace_gives_no_warning() -> None:

@@ -174,6 +174,15 @@ def test_the_same_seed_draws_the_same_and_another_another() -> None:
     assert first["partial"].tobytes() == again["partial"].tobytes() != other["partial"].tobytes()
 
 
+def test_every_row_is_one_short_wherever_it_ends() -> None:
+    case = paged_case(200, rows=3, lengths=[70, 0, 200])
+    right = got_of(case)
+    wrong = mutated("length_one_short", case, right)
+    changed = (wrong["lse"] != right["lse"]).any(axis=(2, 3))
+    ends = [next(s for s, tokens in enumerate(splits.splits(200)) if last in tokens) for last in (69, 199)]
+    assert np.argwhere(changed).tolist() == [[ends[0], 0], [ends[1], 2]]
+
+
 @pytest.mark.parametrize("rows", [1, 2])
 def test_the_heaviest_token_is_the_one_that_is_dropped(rows: int) -> None:
     """Head 0 looks at token 50 a little, head 1 at token 77 alone."""

@@ -69,3 +69,13 @@ def test_the_scalar_operator_takes_its_own_bound() -> None:
     case = paged_case(900, rows=1, query_size=4)
     reference = scalar_fp64.scalar_fp64(*case.arrays, **case.scales)
     assert omissions.omission_share(*case.arrays, **case.scales, fp64=reference) < share(case)
+
+
+def test_what_is_left_is_normalised_again() -> None:
+    """Equal weights of 1/3: token 2 moves the last dimension by (15 - 5)/2 steps of 2^-9; the limit is 3.5 or so."""
+    values = np.full((3, 64), 448.0)
+    values[:, 63] = np.array([0, 0, 15]) * 2.0**-9
+    case = paged_case(3, rows=1, heads=1, query_size=0, values=values).changed(v_scale=np.float32(1))
+    limit = 2 * bounds.precast_bound(fp64.grouped_fp64(*case.arrays, **case.scales))[0, 0] / 2.0**-9
+    assert 10 / 3 < limit < 5
+    assert share(case) == one_by_one(case) == pytest.approx(1 / 3)

@@ -18,6 +18,7 @@ from .contract import Steps, grouped_contract, sees
 from .merge import NOTHING_SEEN, merge
 from .paging import gather_tokens
 from .splits import CAPACITY_SPLITS, TILE, splits, total_of
+from .tensor_core import SM_90, TensorCore
 
 Buffers: TypeAlias = dict[str, NDArray[Any]]
 Visible: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.int32]], NDArray[np.bool_]]
@@ -40,11 +41,12 @@ class Call:
     v_scale: np.float32
     got: Mapping[str, NDArray[Any]]
     rng: np.random.Generator
+    model: TensorCore = SM_90
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What a reference takes."""
-        return {name: value for name, value in vars(self).items() if name not in ("got", "rng")}
+        """What the references of both operators take."""
+        return {name: value for name, value in vars(self).items() if name not in ("got", "rng", "model")}
 
     @property
     def total(self) -> int:
@@ -52,14 +54,14 @@ class Call:
 
 
 def mutation(apply: Callable[[Call], Buffers | None]) -> Callable[..., Buffers | None]:
-    """f(q, k, v, table, lengths, *, scale, k_scale, v_scale, got, rng) of `apply`.
+    """f(q, k, v, table, lengths, *, scale, k_scale, v_scale, got, rng, model=SM_90) of `apply`.
 
     q f16[rows, G, D]; k, v u8[pages, page, 1, D]; table i32[1, n]; lengths i32[rows]; got: outputs and workspaces of
-    the audited kernel by name; rng draws a token or split. Gives outputs and workspaces of the same dtypes and
-    shapes, those that the fault changes; None where it changes no byte, cannot occur, or is not simulated.
+    the audited kernel by name; rng draws a token or split; model: whose tensor cores it ran on (grouped only). Gives
+    the outputs and workspaces that the fault changes, whole, in their dtypes and shapes; None where it changes no
+    byte, cannot occur, or is not simulated.
     """
 
-    @functools.wraps(apply)
     def mutate(
         q: NDArray[np.float16],
         k: NDArray[np.uint8],
@@ -124,7 +126,7 @@ def _length_short(call: Call) -> Buffers:
 def _recomputed(call: Call, chosen: Collection[int], visible: Visible) -> Buffers:
     """The chosen splits with another visibility, the others as they are."""
     if max(len(splits(call.total)[s]) for s in chosen) <= WHOLE:
-        found = grouped_contract(**call.inputs, chosen=chosen, steps=Steps(visible=visible))
+        found = grouped_contract(**call.inputs, chosen=chosen, model=call.model, steps=Steps(visible=visible))
         return _laid_over(call, found.partial, found.lse, chosen)
     return _laid_over(call, *_in_fp64(call, chosen, visible=visible), chosen)
 
@@ -136,7 +138,7 @@ def _with_steps(call: Call, steps: Steps) -> Buffers | None:
     """All splits by the contract with a wrong step; None on long contexts."""
     if call.total > WHOLE:
         return None
-    found = grouped_contract(**call.inputs, steps=steps)
+    found = grouped_contract(**call.inputs, model=call.model, steps=steps)
     return _laid_over(call, found.partial, found.lse, range(len(splits(call.total))))
 
 

@@ -17,17 +17,11 @@ LIBRARY = "libcuda.so.1"
 _INSTALL = "install NVIDIA's driver 550 or later, or let the container see the GPU"
 
 INVALID_VALUE, OUT_OF_MEMORY = 1, 2
-_MEMORY_FAULTS = (
-    700,
-    714,
-    715,
-    716,
-    717,
-    718,
-    719,
-)  # illegal address, stack, instruction, alignment, space, pc, launch
+# Of CUresult: illegal address, stack error, illegal instruction, misaligned address, address space, pc, launch failed.
+_MEMORY_FAULTS = (700, 714, 715, 716, 717, 718, 719)
 _ASSERT = 710
-_DEVICE_FAULTS = (2, 46, 214, 220, 226, 802, 803)  # out of memory, unavailable, ECC, NVLink, contained, not ready
+# No kernel's fault: out of memory, device unavailable, ECC, NVLink, contained, system not ready, driver mismatch.
+_DEVICE_FAULTS = (2, 46, 214, 220, 226, 802, 803)
 
 _COMPUTE_MAJOR, _COMPUTE_MINOR, _MULTIPROCESSORS, _SHARED_OPT_IN = 75, 76, 16, 97
 

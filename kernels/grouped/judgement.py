@@ -10,14 +10,15 @@ import numpy as np
 from audit.bounds import Bound, Expected, Got, Measured
 from audit.spec import Array, Case, Inputs, Reference
 
-from ...references import bounds
+from ...references import bounds, mutations
 from ...references.contract import grouped_contract
 from ...references.domain import check_domain
 from ...references.fp64 import GroupedFP64, grouped_fp64
 from ...references.merge import merge
+from ...references.omissions import omission_share
 from ...references.splits import splits, total_of
 from ...references.tensor_core import MODELS
-from ..paged.judging import arrays, differing, scales
+from ..paged.judging import arrays, as_mutations, differing, scales
 
 _LINE = ("row", "head")
 _SPLIT = ("split", "row", "head")
@@ -101,3 +102,9 @@ BOUNDS = (
     Bound("lse", _lse),
     Bound("final", _final),
 )
+MUTATIONS = as_mutations(mutations.MUTATIONS)
+
+
+def omissions(case: Case, inputs: Inputs, references: Mapping[str, Mapping[str, Array]]) -> float:
+    """The share of single tokens whose omission the bounds could show in this case."""
+    return omission_share(*arrays(case, inputs), **scales(inputs), fp64=GroupedFP64(**references["fp64"]))

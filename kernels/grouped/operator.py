@@ -4,15 +4,28 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from audit.spec import Array, Buffer, Case, Inputs, Line, Operator, Shape
+from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
 
-from ..paged import axes, inputs
-from .judgement import BOUNDS, REFERENCES, admit, precast
+from ..paged import axes, inputs, plans
+from .judgement import BOUNDS, MUTATIONS, REFERENCES, admit, omissions, precast
+from .probes import GROUPED_PROBES
 from .variants import VARIANTS
 
 SPLITS, ROW_SLOTS = 80, 8
 CAPACITY = 262_152
-LAYERS, RANKS = (0, 18, 28), (0, 1, 2)
+PROBES = (
+    ("uniform", 129),
+    ("position", 1649),
+    ("heads", 33),
+    ("dimensions", 129),
+    ("one_hot", 1649),
+    ("one_hot_high", 1649),
+    ("two_keys", 2),
+    ("biased", 65),
+    ("tiles", 129),
+    ("sparse", 1649),
+)
+"""Each probe at the shortest context that shows what it is for."""
 
 
 def buffers(case: Case) -> tuple[Buffer, ...]:
@@ -35,16 +48,6 @@ def written(case: Case, given: Inputs) -> Mapping[str, Array]:
     return {"partial": mask, "lse": mask}
 
 
-_Q6 = (
-    Line({"context": 1}),
-    Line({"context": 33}),
-    Line({"context": 64}),
-    Line({"context": 129}),
-    Line({"context": 1649, "page": 1648}),
-    Line({"context": 3297, "page": 3296}),
-)
-_OTHERS = (Line({"context": 33}), Line({"context": 129}), Line({"context": 1649, "page": 1648}))
-
 grouped = Operator(
     "grouped",
     axes=axes.axes(rows=(2, 3, 4, 5, 6, 7, 8), capacity=CAPACITY),
@@ -54,13 +57,17 @@ grouped = Operator(
     references=REFERENCES,
     bounds=BOUNDS,
     shapes=[Shape(f"q{rows}", {"rows": rows}) for rows in range(2, 9)],
-    plan={"q6": _Q6, "": _OTHERS},
-    captures={"": [f"smollm2-135m/layer{layer}/rank{rank}" for layer in LAYERS for rank in RANKS]},
+    plan={"": [*plans.contexts(first_steps_from=5_000), *plans.LAYOUTS, *plans.probes(PROBES)]},
+    captures={"": plans.CAPTURES},
     capture_axes=inputs.capture_axes,
     from_capture=inputs.captured,
     admit_inputs=admit,
     steps=inputs.steps,
     written=written,
     derived={"precast": precast},
+    describe=inputs.describe,
+    probes=GROUPED_PROBES,
+    mutations=MUTATIONS,
+    omission_share=omissions,
     measured={"out": "out", "precast": "out"},
 )

@@ -102,3 +102,10 @@ def _quantiles(mean: float) -> Array:
 
 def _tokens(pages: Array, context: int) -> Array:
     return pages.reshape(-1, pages.shape[-1])[:context]
+
+
+def describe(case: Case) -> str:
+    """The row lengths of a case, for the reader of a plan."""
+    live = live_lengths(case)
+    seen = f"{live[0]}..{live[-1]}" if len(live) > 1 else f"{live[0]}"
+    return f"live row lengths {seen}; pages of {case.page} tokens"

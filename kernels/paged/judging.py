@@ -1,8 +1,10 @@
-"""What the judgement of both operators needs: inputs as the references take them, and bitwise difference."""
+"""What the judgement of both operators needs: inputs as the references take them, bitwise difference, mutations."""
+
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from audit.spec import Array, Case, Inputs
+from audit.spec import Array, Case, Inputs, Mutation
 
 from .storage import views
 
@@ -23,3 +25,17 @@ def differing(got: Array, expected: Array) -> Array:
     """bool, where the bits of two arrays of one dtype differ."""
     word = f"u{got.itemsize}"
     return np.asarray(got.view(word) != expected.view(word))
+
+
+def as_mutations(named: Iterable[tuple[str, Callable[..., Mapping[str, Array] | None]]]) -> tuple[Mutation, ...]:
+    """The references' wrong results, for cases: f(q, k, v, table, lengths, *, scale, k_scale, v_scale, got, rng)."""
+
+    def bound(wrong: Callable[..., Mapping[str, Array] | None]) -> Callable[..., Mapping[str, Array] | None]:
+        def apply(
+            case: Case, inputs: Inputs, got: Mapping[str, Array], _references: object
+        ) -> Mapping[str, Array] | None:
+            return wrong(*arrays(case, inputs), **scales(inputs), got=got, rng=case.rng())
+
+        return apply
+
+    return tuple(Mutation(name, bound(wrong)) for name, wrong in named)

@@ -7,11 +7,12 @@ import numpy as np
 from audit.bounds import Bound, Expected, Got, Measured
 from audit.spec import Array, Case, Inputs, Reference
 
-from ...references import bounds, scalar_bounds
+from ...references import bounds, scalar_bounds, scalar_mutations
 from ...references.domain import check_domain
+from ...references.omissions import omission_share
 from ...references.scalar_contract import scalar_contract, scalar_merge
 from ...references.scalar_fp64 import ScalarFP64, scalar_fp64
-from ..paged.judging import arrays, differing, scales
+from ..paged.judging import arrays, as_mutations, differing, scales
 
 CAPACITY = 262_144
 PARTITION = 1024
@@ -96,3 +97,9 @@ BOUNDS = (
     Bound("lse", _lse),
     Bound("final", _final),
 )
+MUTATIONS = as_mutations(scalar_mutations.MUTATIONS)
+
+
+def omissions(case: Case, inputs: Inputs, references: Mapping[str, Mapping[str, Array]]) -> float:
+    """The share of single tokens whose omission the bounds could show in this case."""
+    return omission_share(*arrays(case, inputs), **scales(inputs), fp64=ScalarFP64(**references["fp64"]))

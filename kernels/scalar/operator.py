@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from audit.spec import Array, Buffer, Case, Inputs, Line, Operator, Shape
+from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
 
-from ..paged import axes, inputs
-from .judgement import BOUNDS, CAPACITY, REFERENCES, admit, partitions, precast
+from ..paged import axes, inputs, plans
+from .judgement import BOUNDS, CAPACITY, MUTATIONS, REFERENCES, admit, omissions, partitions, precast
 from .variants import VARIANTS
 
 PARTITIONS = 256
@@ -46,12 +46,16 @@ scalar = Operator(
     references=REFERENCES,
     bounds=BOUNDS,
     shapes=[Shape("q1", {"rows": 1})],
-    plan={"q1": [Line({"context": 33}), Line({"context": 1649, "page": 1648})]},
+    plan={"": [*plans.contexts(first_steps_from=5_000), *plans.LAYOUTS]},
+    captures={"": plans.CAPTURES},
     capture_axes=inputs.capture_axes,
     from_capture=inputs.captured,
     admit_inputs=admit,
     steps=steps,
     written=written,
     derived={"precast": precast},
+    describe=inputs.describe,
+    mutations=MUTATIONS,
+    omission_share=omissions,
     measured={"out": "out", "precast": "out"},
 )

@@ -2,7 +2,7 @@
 //
 // The device computes only what kernels.cu holds, by the kernels' names. It is strict where a driver is: memory is
 // exact and holds rubbish, launches during a capture run only when the graph does, an error stays.
-// FAKE_CUDA: `none` has no device, `small` 1 MiB of memory, `fork` captures a graph that is no chain.
+// FAKE_CUDA: `none` has no device, `small` 1 MiB of memory; `fork` and `shortcut` capture graphs that are no chains.
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -33,7 +33,8 @@ typedef struct {
 
 static Launch captured[kMaxLaunches];
 static size_t captured_count;
-static int capturing, initialised, current;
+static int capturing, current;
+static int on_its_way;  // a copy to the device is only over when somebody has waited: ours is no stream that waits
 static CUresult sticky;
 static size_t allocated;
 
@@ -44,6 +45,7 @@ static int is(const char* what) {
 static size_t memory(void) { return is("small") ? (size_t)1 << 20 : (size_t)8 << 30; }
 
 static void run(const Launch* l) {
+  if (on_its_way) sticky = CUDA_ERROR_UNKNOWN;
   float* p[2] = {0, 0};
   int n = 0;
   for (int i = 0; i < 2; ++i)
@@ -79,14 +81,18 @@ static void run(const Launch* l) {
   }
 }
 
-CUresult cuInit(unsigned flags) { return initialised = 1, flags ? CUDA_ERROR_INVALID_VALUE : is("none") ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS; }
+CUresult cuInit(unsigned flags) {
+  return flags ? CUDA_ERROR_INVALID_VALUE : is("none") ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+}
 CUresult cuDriverGetVersion(int* version) { return *version = 13000, CUDA_SUCCESS; }
 CUresult cuDeviceGet(CUdevice* device, int ordinal) { return *device = ordinal, CUDA_SUCCESS; }
 CUresult cuDeviceGetName(char* name, int length, CUdevice device) {
   (void)device;
   return snprintf(name, (size_t)length, "Fake 9000"), CUDA_SUCCESS;
 }
-CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) { return (void)device, *bytes = (size_t)8 << 30, CUDA_SUCCESS; }
+CUresult cuDeviceTotalMem(size_t* bytes, CUdevice device) {
+  return (void)device, *bytes = (size_t)8 << 30, CUDA_SUCCESS;
+}
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   (void)device;
   switch (attribute) {
@@ -101,7 +107,9 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
   return (void)device, *context = (CUcontext)&current, CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext context) { return current = context == (CUcontext)&current, CUDA_SUCCESS; }
-CUresult cuCtxSynchronize(void) { return capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : sticky; }
+CUresult cuCtxSynchronize(void) {
+  return on_its_way = 0, capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : sticky;
+}
 CUresult cuMemGetInfo(size_t* available, size_t* total) {
   return *total = memory(), *available = memory() - allocated, CUDA_SUCCESS;
 }
@@ -117,8 +125,12 @@ CUresult cuMemAlloc(CUdeviceptr* base, size_t bytes) {
 CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t bytes) {
   return memset((void*)to, value, bytes), sticky;
 }
-CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) { return memcpy((void*)to, from, bytes), sticky; }
-CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) { return memcpy(to, (const void*)from, bytes), sticky; }
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
+  return on_its_way = 1, memcpy((void*)to, from, bytes), sticky;
+}
+CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
+  return memcpy(to, (const void*)from, bytes), sticky;
+}
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   return *module = (CUmodule)image, memcmp(image, "\177ELF", 4) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
@@ -141,11 +153,15 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, s
 CUresult cuFuncGetName(const char** name, CUfunction function) {
   return *name = ((const Kernel*)function)->name, CUDA_SUCCESS;
 }
-CUresult cuKernelGetName(const char** name, CUkernel kernel) { return (void)kernel, *name = 0, CUDA_ERROR_INVALID_HANDLE; }
+CUresult cuKernelGetName(const char** name, CUkernel kernel) {
+  return (void)kernel, *name = 0, CUDA_ERROR_INVALID_HANDLE;
+}
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
   return *stream = (CUstream)captured, flags == CU_STREAM_NON_BLOCKING ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult cuStreamSynchronize(CUstream stream) { return (void)stream, capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : sticky; }
+CUresult cuStreamSynchronize(CUstream stream) {
+  return (void)stream, capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : sticky;
+}
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, CUstream stream, void** parameters, void** extra) {
   if (extra || stream != (CUstream)captured || bx * by * bz > 1024) return CUDA_ERROR_INVALID_VALUE;
@@ -156,7 +172,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
   return sticky && !capturing ? CUDA_SUCCESS : sticky;  // what a kernel did shows when it is waited for
 }
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
-  return (void)stream, capturing = 1, mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  (void)stream, capturing = 1;
+  return mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
   return (void)stream, capturing = 0, *graph = (CUgraph)captured, CUDA_SUCCESS;
@@ -168,10 +185,13 @@ CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
   return *count = captured_count, CUDA_SUCCESS;
 }
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, size_t* count) {
+  const size_t shortcut = is("shortcut") ? 1 : 0;  // beside the chain an edge from the first to the last
   (void)graph;
-  for (size_t i = 0; from && i < *count; ++i)
-    from[i] = (CUgraphNode)&captured[is("fork") ? 0 : i], to[i] = (CUgraphNode)&captured[i + 1];
-  return *count = captured_count - 1, CUDA_SUCCESS;
+  for (size_t i = 0; from && i < *count; ++i) {
+    from[i] = (CUgraphNode)&captured[is("fork") || i < shortcut ? 0 : i - shortcut];
+    to[i] = (CUgraphNode)&captured[i < shortcut ? captured_count - 1 : i + 1 - shortcut];
+  }
+  return *count = captured_count - 1 + shortcut, CUDA_SUCCESS;
 }
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   return (void)node, *type = CU_GRAPH_NODE_TYPE_KERNEL, CUDA_SUCCESS;
@@ -193,7 +213,10 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   return CUDA_SUCCESS;
 }
 CUresult cuGetErrorName(CUresult error, const char** name) {
-  return *name = error == kStrayError ? "CUDA_ERROR_ILLEGAL_ADDRESS" : error == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE" : "CUDA_ERROR_OTHER", CUDA_SUCCESS;
+  *name = error == kStrayError            ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+          : error == CUDA_ERROR_NO_DEVICE ? "CUDA_ERROR_NO_DEVICE"
+                                          : "CUDA_ERROR_OTHER";
+  return CUDA_SUCCESS;
 }
 CUresult cuGetErrorString(CUresult error, const char** text) {
   return *text = error == kStrayError ? "an illegal memory access was encountered" : "some error", CUDA_SUCCESS;

@@ -238,14 +238,20 @@ def test_a_hole_stays_a_hole(build: CubinBuild, tmp_path: Path) -> None:
     assert file.stat().st_blocks <= disk + 4096
 
 
+@pytest.mark.parametrize(("graph", "edges"), [("fork", 2), ("shortcut", 3)])
 def test_a_graph_that_is_no_chain_is_not_believed(
-    fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, graph: str, edges: int
 ) -> None:
-    monkeypatch.setenv("FAKE_CUDA", "fork")
-    written = lay(tmp_path, [SCALE, SCALE, SCALE])
-    outcome = cuda.run(tmp_path, written, fake, 60, "graph")
+    monkeypatch.setenv("FAKE_CUDA", graph)
+    outcome = cuda.run(tmp_path, lay(tmp_path, [SCALE, SCALE, SCALE]), fake, 60, "graph")
     assert isinstance(outcome, Crashed)
-    assert (outcome.kind, outcome.message) == ("launch", "the captured graph is no chain: 3 nodes, 2 edges")
+    assert outcome.message == f"the captured graph is no chain: 3 nodes, {edges} edges"
+
+
+def test_code_for_another_device_is_refused(fake: CubinBuild, tmp_path: Path) -> None:
+    assert fake.identity.arch == cuda.require_device().arch == "sm_90"
+    with pytest.raises(PlanError, match=r"sm_80 code, which Fake 9000 \(sm_90\) cannot run"):
+        cuda.run(tmp_path, lay(tmp_path, [SCALE]), by_hand("sm_80"), 60)
 
 
 @pytest.mark.usefixtures("unasked")

@@ -17,6 +17,7 @@ from project_references import (
     scalar_fp64,
     scalar_mutations,
     splits,
+    tensor_core,
     wrong_steps,
 )
 
@@ -181,6 +182,17 @@ def test_every_row_is_one_short_wherever_it_ends() -> None:
     changed = (wrong["lse"] != right["lse"]).any(axis=(2, 3))
     ends = [next(s for s, tokens in enumerate(splits.splits(200)) if last in tokens) for last in (69, 199)]
     assert np.argwhere(changed).tolist() == [[ends[0], 0], [ends[1], 2]]
+
+
+def test_the_architecture_is_that_of_the_audited_kernel() -> None:
+    """Splits that the fault does not touch, and a compensation that is not missing, must not show."""
+    case, model = PLAN["random"], tensor_core.MODELS["sm_80"]
+    found = vars(contract.grouped_contract(*case.arrays, **case.scales, model=model))
+    options = {**case.scales, "got": found, "model": model}
+    call = mutations.Call(*case.arrays, **options, rng=np.random.default_rng(0))
+    assert mutations.mutation(lambda call: mutations._with_steps(call, contract.CONTRACT))(**vars(call)) is None
+    dropped = GROUPED["random_token_dropped"](*case.arrays, **options, rng=np.random.default_rng(0))
+    assert (dropped["lse"] != found["lse"])[found["written"]].any(axis=(1, 2)).sum() == 3
 
 
 @pytest.mark.parametrize("rows", [1, 2])

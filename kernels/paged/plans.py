@@ -1,0 +1,38 @@
+"""The default plans of the paged operators: written lists, small enough to run on two cores within a minute."""
+
+from collections.abc import Iterable
+
+from audit.spec import Line
+
+_SHORT = (1, 31, 32, 33, 63, 64, 65, 128, 129)
+_PAGED = ((1649, 1648), (3297, 3296), (5057, 1648), (8197, 3296))
+_LONG = ((32_768, 1648), (131_072, 3296), (261_888, 1648))
+_LAYERS, _RANKS = (0, 18, 28), (0, 1, 2)
+
+CAPTURES = tuple(f"smollm2-135m/layer{layer}/rank{rank}" for layer in _LAYERS for rank in _RANKS)
+
+LAYOUTS = (
+    Line({"context": 129, "layout": "padded", "base": 8, "q_offset": 1}),
+    Line({"context": 129, "placement": "far", "q_offset": 4}),
+    Line({"context": 3297, "page": 3296, "layout": "interleaved", "q_offset": 7}, first_step_only=True),
+)
+
+
+def contexts(first_steps_from: int) -> tuple[Line, ...]:
+    """Every context of the default plan; from `first_steps_from` tokens on the live step alone; the longest in full."""
+    return (
+        *(Line({"context": context}) for context in _SHORT),
+        *(
+            Line({"context": context, "page": page}, first_step_only=context >= first_steps_from)
+            for context, page in _PAGED
+        ),
+        *(Line({"context": context, "page": page}, first_step_only=True, full=True) for context, page in _LONG),
+    )
+
+
+def probes(named: Iterable[tuple[str, int]]) -> tuple[Line, ...]:
+    """Each probe at its context, the live step alone; pages of 1648 where the context is longer than one of 16."""
+    return tuple(
+        Line({"context": context, "page": 1648 if context > 1648 else 16}, probe=name, first_step_only=True)
+        for name, context in named
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache as cache_in_process
 from pathlib import Path
 
 import msgspec
@@ -48,7 +49,9 @@ class HostBuild(msgspec.Struct, frozen=True):
 def check_arch(arch: str) -> Target:
     """The target of an architecture, or PlanError."""
     if arch not in TARGETS:
-        raise PlanError(f"--arch: expected one of {', '.join(TARGETS)}, which have a tensor-core model, but got {arch!r}")
+        raise PlanError(
+            f"--arch: expected one of {', '.join(TARGETS)}, which have a tensor-core model, but got {arch!r}"
+        )
     return TARGETS[arch]
 
 
@@ -86,7 +89,7 @@ def build_host(
         "sources": {name: sha256(content) for name, content in files.items()},
         "rewritten": rewritten,
         "program": _program(next(iter(files)), entries, arch),
-        "runtime": _hashes(SIMT.rglob("*.h")) | _hashes(SIMT.glob("*.cc")),
+        "runtime": _runtime_hashes(),
     }
     key = build_key(parts)
 
@@ -175,6 +178,12 @@ def _runtime_object(compiler: Compiler, path: Path, cache: Path) -> Path:
         compiler.run([*compiler.flags, prefix, "-c", path, "-o", folder / _OBJECT], cwd=SIMT.parent)
 
     return cached_folder(cache, "runtime", build_key(parts), (_OBJECT,), build) / _OBJECT
+
+
+@cache_in_process
+def _runtime_hashes() -> dict[str, str]:
+    """The toolkit's own headers and sources, which do not change while it runs."""
+    return _hashes(SIMT.rglob("*.h")) | _hashes(SIMT.glob("*.cc"))
 
 
 def _hashes(paths: Iterable[Path]) -> dict[str, str]:

@@ -7,6 +7,7 @@ the declaration's first line and the line breaks of the old text follow, so that
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NoReturn
 
 from audit.build.lexer import Token, line_of, tokens
@@ -17,6 +18,7 @@ _ALIGNMENTS = ("alignas", "__align__", "__attribute__")
 _STORAGE = ("extern", "static", "__shared__")
 
 
+@lru_cache(maxsize=256)  # every variant and case asks again, for the same texts
 def rewrite(source: str, name: str) -> str:
     """`source` for the host, under a `#line` that names it; `name` is its path in messages.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from audit.build.lexer import line_of, tokens
@@ -50,12 +51,8 @@ def decoded(name: str, content: bytes) -> str:
 def _includes(root: Path, path: Path, text: str) -> list[Path]:
     name = path.relative_to(root).as_posix()
     paths = []
-    for token in tokens(text):
-        words = list(tokens(text, token.start + 1, token.end)) if token.kind == "directive" else []
-        if len(words) < 2 or words[0].text != "include" or words[1].kind != "string":
-            continue
-        wanted = words[1].text.strip('"')
-        where = f'{name}:{line_of(text, token.start)}: include "{wanted}"'
+    for line, wanted in _quoted_includes(text):
+        where = f'{name}:{line}: include "{wanted}"'
         if PurePosixPath(wanted).is_absolute():
             raise ProjectError(f"{where}: an absolute path; write it relative to this file or to the project's root")
         here = _inside(root, path.parent / wanted, where)
@@ -69,6 +66,17 @@ def _includes(root: Path, path: Path, text: str) -> list[Path]:
                 f"{where}: no such file beside {name} or in the project's root {root}; system headers take <...>"
             )
     return paths
+
+
+@lru_cache(maxsize=256)
+def _quoted_includes(text: str) -> tuple[tuple[int, str], ...]:
+    """(line, name) of every include with quotes."""
+    found = []
+    for token in tokens(text):
+        words = list(tokens(text, token.start + 1, token.end)) if token.kind == "directive" else []
+        if len(words) >= 2 and words[0].text == "include" and words[1].kind == "string":
+            found.append((line_of(text, token.start), words[1].text.strip('"')))
+    return tuple(found)
 
 
 def _inside(root: Path, path: Path, what: str) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -25,6 +25,7 @@ class Step:
     snapshots: Mapping[str, Snapshot]
     poison: Mapping[str, str]
     references: Mapping[str, Mapping[str, Array]]
+    _derived: dict[str, Array] = field(init=False, default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,9 @@ class View:
         """Every output and workspace after a step, and what the operator derives from them."""
         got = {buffer.name: self.array(step, buffer.name) for buffer in self.results}
         for name, derive in self.operator.derived.items():
-            got[name] = derive(self.case, step.inputs, got)
+            if name not in step._derived:
+                step._derived[name] = derive(self.case, step.inputs, got)
+            got[name] = step._derived[name]
         return got
 
     def words(self, step: Step, name: str) -> Array:

@@ -37,7 +37,7 @@ def precast(_case: Case, inputs: Inputs, got: Mapping[str, Array]) -> Array:
 
 
 def _fp64(case: Case, inputs: Inputs) -> Mapping[str, Array]:
-    return vars(grouped_fp64(*arrays(case, inputs), **scales(inputs)))
+    return vars(grouped_fp64(*arrays(case, inputs), **scales(inputs), model=MODELS[case.arch]))
 
 
 def _contract(case: Case, inputs: Inputs) -> Mapping[str, Array]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from audit.spec import Array, Case, Inputs, Mutation
 
+from ...references.tensor_core import MODELS
 from .storage import views
 
 _SCALES = ("scale", "k_scale", "v_scale")
@@ -34,7 +35,7 @@ def as_mutations(named: Iterable[tuple[str, Callable[..., Mapping[str, Array] | 
         def apply(
             case: Case, inputs: Inputs, got: Mapping[str, Array], _references: object
         ) -> Mapping[str, Array] | None:
-            return wrong(*arrays(case, inputs), **scales(inputs), got=got, rng=case.rng())
+            return wrong(*arrays(case, inputs), **scales(inputs), got=got, rng=case.rng(), model=MODELS[case.arch])
 
         return apply
 

@@ -19,6 +19,7 @@ from audit.errors import ProjectError
 from audit.spec import At, Buffer, Case, Inputs, Launch, Operator, Variant
 
 MANIFEST = "bundle.json"
+_SAVED_INPUT = 16 * 2**20  # bytes; larger inputs are looked at after the last step alone
 
 
 class Argument(msgspec.Struct, frozen=True):
@@ -63,6 +64,11 @@ class Bundle(msgspec.Struct, frozen=True):
     def entries(self) -> tuple[str, ...]:
         """The distinct kernels that are launched, in order of first launch."""
         return tuple(dict.fromkeys(launch.entry for launch in self.launches))
+
+    @property
+    def saved(self) -> tuple[Slot, ...]:
+        """What is copied after every step: results always, inputs where a copy costs little."""
+        return tuple(slot for slot in self.slots if slot.role != "in" or slot.size <= _SAVED_INPUT)
 
     def slot(self, name: str) -> Slot:
         """The slot of a buffer."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import tempfile
 import time
 import traceback
@@ -31,6 +33,7 @@ from audit.spec import Array, Binary, Case, Inputs, Operator, Variant
 from audit.vacuity import Exposure, OmissionShare, expose, omission_share
 
 T = TypeVar("T")
+_SHARED_MEMORY = "/dev/shm"
 
 
 class CaseOutcome(msgspec.Struct, frozen=True):
@@ -176,7 +179,7 @@ def _arm(
     if arm is AGAIN:
         first = next(iter(loads))
         loads = {first: loads[first]}
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="kernel-audit-", dir=_memory(prepared)) as scratch:
         folder = Path(scratch)
         written = bundle.write(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
         outcome, build = _build_and_run(project, plan, variant, folder, written, threads)
@@ -191,6 +194,16 @@ def _arm(
             inputs = [slot for slot in written.slots if slot.role == "in"]
             final_inputs = {slot.name: arena.read(folder / slot.file, slot) for slot in inputs}
     return written, outcome, build, steps, final_inputs
+
+
+def _memory(prepared: Prepared) -> str | None:
+    """A folder in memory, where it has room for the bundle several times over; else the usual one."""
+    size = sum(buffer.nbytes(prepared.case) for buffer in prepared.operator.buffers(prepared.case))
+    needed = size * (len(prepared.steps) + 2) * 2 * (os.cpu_count() or 1) + 2**30
+    try:
+        return _SHARED_MEMORY if shutil.disk_usage(_SHARED_MEMORY).free > needed else None
+    except OSError:
+        return None
 
 
 def _loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, Inputs]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 from audit import plan as planning
-from audit.checks.result import Verdict
+from audit.checks.result import Verdict, worst
 from audit.errors import ProjectError
 from audit.evidence.schema import Evidence
 from audit.plan import Selection
@@ -28,7 +28,10 @@ _ANY_CHECK = ("completion", "identity", "bytes", "workspace", "guards", "inputs"
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One defect: in `file`, `find` (which occurs exactly once) becomes `replace`; `check` must catch it."""
+    """One defect: in `file`, `find` (which occurs exactly once) becomes `replace`; `check` must catch it.
+
+    A check is `error`, or one bound of it: `error:lse`.
+    """
 
     name: str
     what: str
@@ -69,7 +72,7 @@ def load(folder: Path) -> list[Fault]:
             fault = msgspec.convert({**tomllib.loads(path.read_text(encoding="utf-8")), "name": path.stem}, Fault)
         except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
             raise ProjectError(f"{path}: {error}") from None
-        if fault.check not in _ANY_CHECK:
+        if fault.check.partition(":")[0] not in _ANY_CHECK:
             raise ProjectError(f"{path}: check: expected one of {', '.join(_ANY_CHECK)}, but got {fault.check!r}")
         faults.append(fault)
     return faults
@@ -79,13 +82,13 @@ def try_all(
     project: Project, faults: Sequence[Fault], on_trial: Callable[[Trial], None] = lambda _: None
 ) -> list[Trial]:
     """Plant each fault in a copy of its own, audit it and its clean twin."""
-    twins: dict[bytes, Verdict] = {}
+    twins: dict[bytes, Verdict] = {}  # of all audits; a narrow plan may be vacuous, which is no fault of the twin
     trials = []
     for fault in faults:
         began = time.monotonic()
         key = msgspec.json.encode([fault.shape, fault.selection])
         if key not in twins:
-            twins[key] = _audit(project, fault, planted=False).summary.verdict
+            twins[key] = worst([audit.verdict for audit in _audit(project, fault, planted=False).audits])
         evidence = _audit(project, fault, planted=True)
         trial = _judge(fault, evidence, twins[key], time.monotonic() - began)
         trials.append(trial)
@@ -95,16 +98,14 @@ def try_all(
 
 def matrix(trials: Sequence[Trial]) -> str:
     """Faults x checks as text: how many results failed, the named check in brackets."""
-    checks = [
-        check for check in _ANY_CHECK if any(check in trial.failed or check == trial.fault.check for trial in trials)
-    ]
+    checks = [check for check in _ANY_CHECK if any(check in (*trial.failed, _named(trial)) for trial in trials)]
     width = max(len(trial.fault.name) for trial in trials)
     lines = [" " * (width + 2) + " ".join(f"{check:>10}" for check in checks)]
     for trial in trials:
         cells = []
         for check in checks:
             count = str(trial.failed.get(check, "")) or "."
-            cells.append(f"{f'[{count}]' if check == trial.fault.check else count:>10}")
+            cells.append(f"{f'[{count}]' if check == _named(trial) else count:>10}")
         state = (
             ""
             if trial.caught
@@ -114,6 +115,10 @@ def matrix(trials: Sequence[Trial]) -> str:
         )
         lines.append(f"{trial.fault.name:{width}}  {' '.join(cells)}{state}")
     return "\n".join(lines)
+
+
+def _named(trial: Trial) -> str:
+    return trial.fault.check.partition(":")[0]
 
 
 def _audit(project: Project, fault: Fault, *, planted: bool) -> Evidence:
@@ -157,7 +162,7 @@ def _judge(fault: Fault, evidence: Evidence, twin: Verdict, seconds: float) -> T
             if result.verdict == "fail":
                 check = result.check.partition(":")[0]
                 failed[check] = failed.get(check, 0) + 1
-                told = told or (check == fault.check and fault.detail in result.detail)
+                told = told or (fault.check in (check, result.check) and fault.detail in result.detail)
     caught = evidence.summary.verdict == "fail" and told and twin == "pass"
     return Trial(fault, failed, twin, caught, round(seconds, 1))
 

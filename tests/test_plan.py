@@ -14,6 +14,9 @@ from audit.project import find
 ROOT = Path(__file__).resolve().parents[1]
 
 
+QUIET = ("layout", "placement", "q_offset", "base")
+
+
 def make(shape: str, **options: object) -> Plan:
     return planning.make(find(ROOT), shape, Selection(**options), arch="sm_90", time_limit=60)  # type: ignore[arg-type]
 
@@ -24,14 +27,38 @@ def contexts(plan: Plan) -> list[int]:
 
 def test_default_plan_of_q6_is_the_written_list() -> None:
     plan = make("q6")
-    generated = [case for case in plan.cases if case.capture is None]
-    assert [(case.context, case.page) for case in generated] == [
-        (1, 16), (33, 16), (64, 16), (129, 16), (1649, 1648), (3297, 3296)
+    plain = [case for case in plan.cases if not (case.capture or case.probe or case.unnamed != QUIET)]
+    assert [(case.context, case.page) for case in plain] == [
+        *((context, 16) for context in (1, 31, 32, 33, 63, 64, 65, 128, 129)),
+        (1649, 1648), (3297, 3296), (5057, 1648), (8197, 3296),
     ]  # fmt: skip
+    assert [case.context for case in plain if case.first_step_only] == [5057, 8197]
     assert len([case for case in plan.cases if case.capture]) == 9
-    assert [variant.name for variant in plan.variants] == ["control", "shared_kv"]
-    assert plan.audits == 30
+    assert len({case.probe for case in plan.cases if case.probe}) == 10
+    assert len([case for case in plan.cases if case.unnamed != QUIET]) == 3
+    assert plan.audits == 35 * 6
+    assert "live row lengths 124..129" in plan.described[plain[8].id]
     assert not plan.pruned
+
+
+@pytest.mark.parametrize("shape", [f"q{rows}" for rows in range(1, 9)])
+def test_every_shape_has_a_plan_with_captures(shape: str) -> None:
+    plan = make(shape)
+    assert len(plan.cases) >= 25
+    assert len([case for case in plan.cases if case.capture]) == 9
+    assert all(case.rows == int(shape[1:]) for case in plan.cases)
+
+
+def test_full_adds_the_longest_contexts() -> None:
+    assert set(contexts(make("q8", full=True))) - set(contexts(make("q8"))) == {32_768, 131_072, 261_888}
+
+
+def test_an_architecture_says_how_far_its_model_is_to_be_trusted() -> None:
+    assert "measured on an H200" in make("q6").tensor_cores
+    older = planning.make(find(ROOT), "q6", Selection(), arch="sm_70", time_limit=60)
+    assert older.tensor_cores == "published model, not measured"
+    with pytest.raises(PlanError, match="--arch: expected one of"):
+        planning.make(find(ROOT), "q6", Selection(), arch="sm_61", time_limit=60)
 
 
 def test_a_context_of_the_plan_narrows_and_keeps_its_page() -> None:
@@ -50,22 +77,27 @@ def test_axes_combine() -> None:
 
 
 def test_seeds_multiply_the_list() -> None:
-    assert len(make("q3", seeds=(1, 2)).cases) == 6
+    assert len(make("q3", seeds=(1, 2)).cases) == 2 * 16
 
 
-def test_a_variant_brings_its_parents_first() -> None:
-    assert [variant.name for variant in make("q6", variants=["shared_kv"]).variants] == [
-        "control",
-        "shared_kv",
-    ]
-    assert [variant.name for variant in make("q6", variants=["control"]).variants] == ["control"]
+def test_a_variant_brings_its_direct_parent_first() -> None:
+    def planned(*names: str) -> list[tuple[str, str | None]]:
+        return [(variant.name, variant.parent) for variant in make("q6", variants=names).variants]
+
+    assert planned("shared_kv") == [("vector_loads", None), ("shared_kv", "vector_loads")]
+    assert planned("control") == [("control", None)]
+    assert [name for name, _ in planned()] == [
+        "control", "vector_loads", "shared_kv", "page_specialized", "ordered_qk_pv", "visible_tile"
+    ]  # fmt: skip
 
 
-def test_captures_alone_and_none() -> None:
+def test_captures_and_probes_alone_and_none() -> None:
     only = make("q6", captures=["smollm2-135m/layer18/rank1"])
     assert [case.capture for case in only.cases] == ["smollm2-135m/layer18/rank1"]
     assert (only.cases[0].heads, only.cases[0].dim, only.cases[0].rows) == (3, 64, 6)
     assert all(case.capture is None for case in make("q6", captures=()).cases)
+    assert [case.probe for case in make("q6", probes=["tiles"]).cases] == ["tiles"]
+    assert all(case.probe is None for case in make("q6", probes=()).cases)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +108,8 @@ def test_captures_alone_and_none() -> None:
         ({"axes": {"rows": [9]}}, "shape q6 means rows=6, but got rows=9"),
         ({"axes": {"page": [17]}}, "axis page: expected a multiple of 16, but got 17"),
         ({"axes": {"colour": [1]}}, "expected an axis of"),
-        ({"variants": ["fastest"]}, r"expected a variant of \['control', 'shared_kv'\]"),
+        ({"variants": ["fastest"]}, r"expected a variant of \['control', 'vector_loads'"),
+        ({"probes": ["nothing"]}, r"expected a probe of \['uniform'"),
         ({"captures": ["smollm2-135m/layer7/rank0"]}, "--capture: expected one of"),
     ],
 )

@@ -33,9 +33,14 @@ def test_a_mutation_of_ones_own(softmax_project: Path, audit: Callable[..., Ran]
     change(
         softmax_project,
         'bounds=[RelL2("y", 1e-6)],',
-        'bounds=[RelL2("y", LIMIT)], mutations=[Mutation("scaled", lambda c, x, got, refs: {"y": got["y"] * np.float32(1.001)})],',
+        'bounds=[RelL2("y", LIMIT)], mutations=[Mutation("scaled", scaled)],',
     )
     change(softmax_project, "from audit.spec import Axis", "LIMIT = 1e-2\nfrom audit.spec import Mutation, Axis")
+    change(
+        softmax_project,
+        "def softmax64",
+        'def scaled(c, x, got, refs):\n    return {"y": got["y"] * np.float32(1.001)}\n\n\ndef softmax64',
+    )
     ran = run(audit, softmax_project)
     assert ran.code == 3
     assert "can tell a right result from scaled\n" in ran.out

@@ -61,7 +61,7 @@ def prepare(folder: Path, bundle: Bundle, build: CubinBuild, mode: Mode = "plain
 def files(folder: Path, bundle: Bundle) -> child.Files:
     """Where each step's outputs and workspaces are copied to: step -> buffer -> file."""
     return {
-        step.name: {name: folder / f"after{index}.{name}.bin" for name in step.poison}
+        step.name: {slot.name: folder / f"after{index}.{slot.name}.bin" for slot in bundle.saved}
         for index, step in enumerate(bundle.steps)
     }
 

@@ -27,7 +27,7 @@ _running: set[subprocess.Popen[bytes]] = set()
 def run(folder: Path, bundle: Bundle, build: HostBuild, limit: float, threads: int) -> Outcome:
     """Execute a bundle with a built program; `limit` in seconds, `threads` operating-system threads."""
     files = {
-        step.name: {name: folder / f"after{index}.{name}.bin" for name in step.poison}
+        step.name: {slot.name: folder / f"after{index}.{slot.name}.bin" for slot in bundle.saved}
         for index, step in enumerate(bundle.steps)
     }
     (folder / _SCRIPT).write_text(_script(bundle, build, files, threads))

@@ -91,11 +91,26 @@ def test_planted_fault(softmax_project: Path, check: str, old: str, new: str, wo
 
 def test_a_race_that_the_usual_schedule_hides(softmax_project: Path) -> None:
     """Thread 32 reads what thread 31 wrote with no barrier between: in order that works."""
-    plant(softmax_project, "const float total = tree_sum(scratch, t);",
-          "float total = tree_sum(scratch, t); __syncthreads(); scratch[t] = total; if (t == 32) total = scratch[31];")  # fmt: skip
+    plant(
+        softmax_project,
+        "const float total = tree_sum(scratch, t);",
+        "float total = tree_sum(scratch, t); __syncthreads(); scratch[t] = total; if (t == 32) total = scratch[31];",
+    )
     found = failures(audit(softmax_project))
     assert set(found) == {"repeat"}
     assert "live under another schedule" in found["repeat"].detail
+
+
+def test_an_input_changed_in_one_step_alone(softmax_project: Path) -> None:
+    """The next step would load the input afresh and hide it."""
+    source = softmax_project / "kernels/softmax.py"
+    text = source.read_text()
+    steps = 'steps=lambda c, x: {"live": {}, "zero": {"x": 0 * x["x"]}, "restore": {}},\n    variants=['
+    source.write_text(text.replace("variants=[", steps))
+    plant(softmax_project, STORE, f"{{ {STORE} if (in[i] == 0) const_cast<float*>(in)[i] = 1; }}")
+    found = failures(audit(softmax_project))
+    assert set(found) == {"inputs"}
+    assert found["inputs"].step == "zero"
 
 
 def test_a_fault_in_both_arms_is_left_to_the_error(softmax_project: Path) -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from audit.build.host import build_host
 
 from audit import bundle
 from audit.backends import Completed, host
+from audit.build.host import build_host
 from audit.checks import View
 from audit.checks.completion import completion
 from audit.checks.identity import identity

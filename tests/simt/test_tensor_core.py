@@ -207,9 +207,7 @@ HALF = st.one_of(
 )
 FLOAT = st.one_of(
     st.integers(0, 2**32 - 1),
-    st.sampled_from(
-        [0, 0x80000000, 1, 0x80000001, 0x007FFFFF, 0x00800000, 0x3F800000, 0x7F7FFFFF, 0xFF7FFFFF]
-    ),
+    st.sampled_from([0, 0x80000000, 1, 0x80000001, 0x007FFFFF, 0x00800000, 0x3F800000, 0x7F7FFFFF, 0xFF7FFFFF]),
     st.sampled_from([0x7F800000, 0xFF800000, 0x7F800001, 0x7FC00000, 0xFFC00000]),
 )
 
@@ -243,9 +241,7 @@ def test_one_element_equals_the_integer_oracle(
 LARGE, MINUS_LARGE, SMALL = (2.0**15, 1.0), (-(2.0**15), 1.0), (2.0**-12, 2.0**-12)
 
 
-def one(
-    product: Product, arch: str, terms: dict[int, tuple[float, float]], c: float = 0.0, k: int = 16
-) -> float:
+def one(product: Product, arch: str, terms: dict[int, tuple[float, float]], c: float = 0.0, k: int = 16) -> float:
     """c plus the products {position: (a, b)}, all other operands +0; fast, plain and oracle must agree."""
     a = np.zeros((1, 1, k), np.float16)
     b = np.zeros((1, k, 8), np.float16)

@@ -70,6 +70,13 @@ class Bundle(msgspec.Struct, frozen=True):
         """What is copied after every step: results always, inputs where a copy costs little."""
         return tuple(slot for slot in self.slots if slot.role != "in" or slot.size <= _SAVED_INPUT)
 
+    def copies(self, folder: Path) -> dict[str, dict[str, Path]]:
+        """Where a backend leaves the files of `saved` after every step: step -> buffer -> file."""
+        return {
+            step.name: {slot.name: folder / f"after{index}.{slot.name}.bin" for slot in self.saved}
+            for index, step in enumerate(self.steps)
+        }
+
     def slot(self, name: str) -> Slot:
         """The slot of a buffer."""
         return next(slot for slot in self.slots if slot.name == name)

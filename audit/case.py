@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping
 from typing import TypeVar
 
 import msgspec
 
-from audit import arena, bundle
-from audit.arena import Snapshot
-from audit.backends import Completed, Crashed, Outcome, host
-from audit.build.frozen import load_frozen
-from audit.build.host import HostBuild, build_host
+from audit import arena
+from audit.backends import Completed
 from audit.build.identity import BuildIdentity
-from audit.bundle import AGAIN, FIRST, Arm, Bundle
 from audit.capture.store import Capture, CaptureStore
-from audit.checks import CHECKS, Result, Step, View, worst
-from audit.errors import AuditError, CompileError, InputError, ProjectError
+from audit.checks import CHECKS, Result, View, worst
+from audit.errors import AuditError, InputError, ProjectError
 from audit.evidence.schema import Audit, CaseRecord
+from audit.execution import Prepared, execute
 from audit.metrics import metrics
-from audit.plan import Plan, PlannedVariant
+from audit.plan import Plan
 from audit.project import Project
-from audit.revision import project_at
-from audit.spec import Array, Binary, Case, Inputs, Operator, Variant
+from audit.spec import Array, Case, Inputs, Operator
 from audit.vacuity import Exposure, OmissionShare, expose, omission_share
 
 T = TypeVar("T")
-_SHARED_MEMORY = "/dev/shm"
 
 
 class CaseOutcome(msgspec.Struct, frozen=True):
@@ -43,17 +33,6 @@ class CaseOutcome(msgspec.Struct, frozen=True):
     audits: tuple[Audit, ...]
     builds: dict[str, BuildIdentity]
     exposures: tuple[Exposure, ...]
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """A case before any variant runs: its inputs in each step, and what the references make of them."""
-
-    operator: Operator
-    case: Case
-    inputs: Inputs
-    steps: Mapping[str, Inputs]
-    references: Mapping[str, Mapping[str, Mapping[str, Array]]]  # step -> reference -> arrays
 
 
 def audit_case(
@@ -70,7 +49,7 @@ def audit_case(
     share: OmissionShare | None = None
     for planned in plan.variants:
         began = time.monotonic()
-        view = _execute(project, plan, planned, prepared, views[planned.parent] if planned.parent else None, threads)
+        view = execute(project, plan, planned, prepared, views[planned.parent] if planned.parent else None, threads)
         views[planned.label] = view
         results = _check(view)
         build_key = None
@@ -141,92 +120,6 @@ def _references(
             }
         by_step[name] = known[digest]
     return by_step
-
-
-def _execute(
-    project: Project, plan: Plan, planned: PlannedVariant, prepared: Prepared, parent: View | None, threads: int
-) -> View:
-    """Run a variant through all steps, then the first step again: another schedule, other poison, other addresses."""
-    if planned.revision:
-        project = project_at(project, planned.revision)
-    variant = project.operators[plan.operator].variant(planned.name)
-    written, outcome, build, steps, final_inputs = _arm(project, plan, variant, prepared, FIRST, threads)
-    again: Sequence[Step] = ()
-    if isinstance(outcome, Completed):
-        _, outcome_again, _, again, _ = _arm(project, plan, variant, prepared, AGAIN, threads)
-        if not isinstance(outcome_again, Completed):
-            outcome = outcome_again  # what ends only under another schedule has not ended well
-    identity = build.identity if build else None
-    return View(
-        operator=prepared.operator,
-        variant=variant,
-        case=prepared.case,
-        bundle=written,
-        build=identity,
-        outcome=outcome,
-        steps=steps,
-        again=again,
-        final_inputs=final_inputs,
-        parent=parent,
-        revision=planned.revision,
-    )
-
-
-def _arm(
-    project: Project, plan: Plan, variant: Variant, prepared: Prepared, arm: Arm, threads: int
-) -> tuple[Bundle, Outcome, HostBuild | None, Sequence[Step], Mapping[str, Snapshot]]:
-    loads = _loads(prepared.inputs, prepared.steps)
-    if arm is AGAIN:
-        first = next(iter(loads))
-        loads = {first: loads[first]}
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-", dir=_memory(prepared)) as scratch:
-        folder = Path(scratch)
-        written = bundle.write(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
-        outcome, build = _build_and_run(project, plan, variant, folder, written, threads)
-        steps: list[Step] = []
-        final_inputs: dict[str, Snapshot] = {}
-        if isinstance(outcome, Completed):
-            for step in written.steps:
-                files = outcome.files[step.name]
-                snapshots = {name: arena.read(path, written.slot(name)) for name, path in files.items()}
-                given, expected = prepared.steps[step.name], prepared.references[step.name]
-                steps.append(Step(step.name, given, snapshots, step.poison, expected))
-            inputs = [slot for slot in written.slots if slot.role == "in"]
-            final_inputs = {slot.name: arena.read(folder / slot.file, slot) for slot in inputs}
-    return written, outcome, build, steps, final_inputs
-
-
-def _memory(prepared: Prepared) -> str | None:
-    """A folder in memory, where it has room for the bundle several times over; else the usual one."""
-    size = sum(buffer.nbytes(prepared.case) for buffer in prepared.operator.buffers(prepared.case))
-    needed = size * (len(prepared.steps) + 2) * 2 * (os.cpu_count() or 1) + 2**30
-    try:
-        return _SHARED_MEMORY if shutil.disk_usage(_SHARED_MEMORY).free > needed else None
-    except OSError:
-        return None
-
-
-def _loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, Inputs]:
-    """What each step must load: every array that any step changes, as it is in this one."""
-    changing = {
-        name for given in step_inputs.values() for name, value in given.items() if value is not inputs.get(name)
-    }
-    return {step: {name: given[name] for name in changing} for step, given in step_inputs.items()}
-
-
-def _build_and_run(
-    project: Project, plan: Plan, variant: Variant, folder: Path, written: Bundle, threads: int
-) -> tuple[Outcome, HostBuild | None]:
-    code = variant.code
-    try:
-        if isinstance(code, Binary):
-            build = load_frozen(project.root, code.path, written.entries)
-        else:
-            source = project.root / code.path
-            build = build_host(project.root, source, written.entries, arch=plan.arch, defines=code.defines)
-    except CompileError as error:
-        return Crashed("compile", str(error), 0.0), None
-    return host.run(folder, written, build, plan.time_limit, threads), build
 
 
 def _check(view: View) -> tuple[Result, ...]:

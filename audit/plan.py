@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -14,6 +15,8 @@ from audit.errors import PlanError
 from audit.project import Project
 from audit.revision import project_at, resolve
 from audit.spec import AxisValue, Case, Line, Operator, Shape
+
+Backend = Literal["host", "cuda"]
 
 
 class PlannedVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,7 +40,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     shape: str
     operator: str
-    backend: str
+    backend: Backend
     arch: str
     tensor_cores: str  # how far the model of their arithmetic is to be trusted
     cases: tuple[Case, ...]
@@ -67,7 +70,15 @@ class Selection(msgspec.Struct, frozen=True):
     against: str | None = None
 
 
-def make(project: Project, shape_name: str, selection: Selection, *, arch: str, time_limit: float) -> Plan:
+def make(
+    project: Project,
+    shape_name: str,
+    selection: Selection,
+    *,
+    arch: str,
+    time_limit: float,
+    backend: Backend = "host",
+) -> Plan:
     """The plan of one shape; PlanError where the selection names what does not exist or is out of range."""
     operator, shape = project.shape(shape_name)
     cases = [
@@ -80,7 +91,7 @@ def make(project: Project, shape_name: str, selection: Selection, *, arch: str, 
     return Plan(
         shape=shape.name,
         operator=operator.name,
-        backend="host",
+        backend=backend,
         arch=arch,
         tensor_cores=check_arch(arch).standing,
         cases=tuple(msgspec.structs.replace(case, arch=arch) for case in cases),

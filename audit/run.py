@@ -9,7 +9,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from audit import __version__
-from audit.backends import host
+from audit.backends import child, cuda
 from audit.case import CaseOutcome, audit_case
 from audit.evidence import machine
 from audit.evidence.schema import SCHEMA, Audit, Evidence, summarize
@@ -45,7 +45,7 @@ def run(
         command=command,
         commit=machine.commit(project.root),
         plan=plan,
-        machine=machine.describe(),
+        machine=machine.describe(_device() if plan.backend == "cuda" else None),
         builds={key: build for outcome in outcomes for key, build in outcome.builds.items()},
         cases=tuple(outcome.record for outcome in outcomes),
         audits=audits,
@@ -53,6 +53,11 @@ def run(
         summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2)),
     )
     return evidence, draft.finish(evidence, {REPORT: render(evidence).encode()})
+
+
+def _device() -> str:
+    found = cuda.require_device()
+    return f"{found.name}, {found.arch}, driver {found.driver or 'unknown'}, CUDA {found.cuda}"
 
 
 def _all_cases(
@@ -71,7 +76,7 @@ def _all_cases(
             future.result()  # the first error ends the run
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        host.abort()
+        child.abort()
         raise
     if executor is None:
         pool.shutdown()

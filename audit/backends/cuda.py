@@ -39,7 +39,7 @@ def run(folder: Path, bundle: Bundle, build: CubinBuild, limit: float, mode: Mod
     refuse(bundle, build, require_device())
     command = prepare(folder, bundle, build, mode)
     with _one_at_a_time:
-        outcome = child.execute(command, folder / REPORT, files(folder, bundle), limit, environment())
+        outcome = child.execute(command, folder / REPORT, bundle.copies(folder), limit, environment())
     for line in child.reported(folder / REPORT):
         word, _, rest = line.partition(" ")
         if word == "refused":
@@ -51,19 +51,11 @@ def run(folder: Path, bundle: Bundle, build: CubinBuild, limit: float, mode: Mod
 def prepare(folder: Path, bundle: Bundle, build: CubinBuild, mode: Mode = "plain") -> list[str]:
     """Write what the child needs beside the bundle; the command that replays it, in an `environment()`."""
     folder = folder.resolve()
-    saves = {step: {name: path.name for name, path in named.items()} for step, named in files(folder, bundle).items()}
+    saves = {step: {name: path.name for name, path in named.items()} for step, named in bundle.copies(folder).items()}
     symbols = {entry: build.symbols[entry] for entry in build.identity.entries}
     (folder / _CUBIN).write_bytes(build.cubin)
     (folder / ORDER).write_bytes(msgspec.json.encode(Order(mode, _CUBIN, symbols, saves)))
     return [sys.executable, "-P", "-m", _MODULE, str(folder)]
-
-
-def files(folder: Path, bundle: Bundle) -> child.Files:
-    """Where each step's outputs and workspaces are copied to: step -> buffer -> file."""
-    return {
-        step.name: {slot.name: folder / f"after{index}.{slot.name}.bin" for slot in bundle.saved}
-        for index, step in enumerate(bundle.steps)
-    }
 
 
 def environment() -> dict[str, str]:

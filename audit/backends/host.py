@@ -1,65 +1,28 @@
 """The host backend: the same CUDA source, compiled for this CPU, executed as a program of its own.
 
-The bundle is lowered to the line protocol of `audit/simt/program.cc`; the program maps the buffers' files, so
+The bundle is lowered to the line protocol of `audit/simt/script.cc`; the program maps the buffers' files, so
 that whatever a kernel did to them is still there after a crash.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
 
-from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, TimedOut
+from audit.backends import child
+from audit.backends.outcome import Outcome
 from audit.build.host import HostBuild
 from audit.bundle import Argument, Bundle
 
 _SCRIPT, _REPORT = "host.script", "host.report"
-_MESSAGE_LIMIT = 2000
-_running: set[subprocess.Popen[bytes]] = set()
 
 
 def run(folder: Path, bundle: Bundle, build: HostBuild, limit: float, threads: int) -> Outcome:
     """Execute a bundle with a built program; `limit` in seconds, `threads` operating-system threads."""
-    files = {
-        step.name: {slot.name: folder / f"after{index}.{slot.name}.bin" for slot in bundle.saved}
-        for index, step in enumerate(bundle.steps)
-    }
+    files = bundle.copies(folder)
     (folder / _SCRIPT).write_text(_script(bundle, build, files, threads))
-    report = folder / _REPORT
-    report.unlink(missing_ok=True)
-    began = time.monotonic()
-    process = subprocess.Popen(
-        [build.executable, folder / _SCRIPT],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-    )
-    _running.add(process)
-    try:
-        _, errors = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        return TimedOut(limit, _last_line(report))
-    finally:
-        _kill_group(process)
-        _running.discard(process)
-    seconds = time.monotonic() - began
-    lines = report.read_text().splitlines() if report.exists() else []
-    if process.returncode == 0 and lines[-1:] == ["done"]:
-        return _completed(lines, files, seconds)
-    return _crashed(process.returncode, lines, errors.decode(errors="replace"), seconds)
-
-
-def abort() -> None:
-    """Kill every program that is running now; their runs return Crashed."""
-    for process in tuple(_running):
-        _kill_group(process)
+    return child.execute([build.executable, folder / _SCRIPT], folder / _REPORT, files, limit)
 
 
 def _script(bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]], threads: int) -> str:
@@ -91,42 +54,3 @@ def _word(arg: Argument) -> str:
 def _little_endian(bits: str) -> str:
     """Bytes in memory order, as the hexadecimal number that they are."""
     return bytes.fromhex(bits)[::-1].hex()
-
-
-def _completed(lines: list[str], files: dict[str, dict[str, Path]], seconds: float) -> Completed:
-    step, identity, launches = "", "", []
-    for line in lines:
-        word, _, rest = line.partition(" ")
-        if word == "step":
-            step = rest
-        elif word == "identity":
-            identity = rest
-        elif word == "launch":
-            _, named = rest.split(" ", 1)
-            entry, blocks, threads = named.rsplit(" ", 2)
-            launches.append(LaunchCount(step, entry, int(blocks), int(threads)))
-    return Completed(tuple(launches), identity, files, seconds)
-
-
-def _crashed(code: int, lines: list[str], errors: str, seconds: float) -> Crashed:
-    for line in lines:
-        if line.startswith("error "):
-            _, kind, message = (*line.split(" ", 2), "")[:3]
-            return Crashed(kind, message[:_MESSAGE_LIMIT], seconds)
-    step = next((line for line in reversed(lines) if line.startswith(("step ", "launch "))), "the start")
-    kind = signal.Signals(-code).name if code < 0 else f"exit {code}"
-    return Crashed(kind, f"after {step}: {errors.strip()[-_MESSAGE_LIMIT:] or 'no message'}", seconds)
-
-
-def _last_line(report: Path) -> str:
-    lines = report.read_text().splitlines() if report.exists() else []
-    return lines[-1] if lines else "the start"
-
-
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
-    """End the whole process group: a program that a kernel's bug left running must not outlive its case."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-    if process.stderr:
-        process.stderr.close()

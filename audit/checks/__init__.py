@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from audit.checks.bytes import bytes_, repeat
 from audit.checks.completion import completion
+from audit.checks.device import graph, host
 from audit.checks.error import error, probe
 from audit.checks.finite import finite
 from audit.checks.guards import guards
@@ -22,6 +23,8 @@ CHECKS: Mapping[str, Callable[[View], Iterator[Result]]] = {
     "inputs": inputs,
     "finite": finite,
     "repeat": repeat,
+    "graph": graph,
+    "host": host,
     "error": error,
     "probe": probe,
 }

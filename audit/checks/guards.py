@@ -11,7 +11,7 @@ from audit.checks.view import View
 
 def guards(view: View) -> Iterator[Result]:
     """The guards before and behind each buffer hold what was laid there."""
-    for step in (*view.steps, *view.again):
+    for step in (*view.steps, *view.again, *view.graph):
         yield _intact(view, step.snapshots, step.name)
     yield _intact(view, view.final_inputs, "")
 

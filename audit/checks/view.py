@@ -42,6 +42,8 @@ class View:
     again: Sequence[Step]  # the first step on other addresses, with other poison and another schedule of threads
     final_inputs: Mapping[str, Snapshot]
     parent: View | None
+    graph: Sequence[Step] = ()  # on a GPU: all steps as replays of one captured graph
+    on_host: Sequence[Step] = ()  # beside a GPU: all steps by the host backend
     revision: str | None = None  # of the sources; None: the working tree
 
     @cached_property

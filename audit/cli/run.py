@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from audit import plan as planning
+from audit.backends import cuda
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
 from audit.cli.progress import Progress
 from audit.errors import PlanError
@@ -33,7 +34,10 @@ _SHOWN = 12
 @click.option("--seed", "seeds", type=int, multiple=True, help="Seeds of generated inputs (default 1).")
 @click.option("--against", metavar="REVISION", help="Compare each variant with itself as it was at a git revision.")
 @click.option("--full", is_flag=True, help="Also the cases that the default plan leaves out.")
-@click.option("--arch", default="sm_90", show_default=True, help="Whose tensor cores the host backend models.")
+@click.option(
+    "--device", default="host", show_default=True, type=click.Choice(["host", "cuda"]), help="Where kernels run."
+)
+@click.option("--arch", help="Whose tensor cores the host models (default sm_90; with --device cuda, the GPU's).")
 @click.option("--time-limit", default=120.0, show_default=True, help="Seconds for one variant in one case.")
 @click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
 @click.option("--out", type=click.Path(path_type=Path), default=None, help="Where evidence goes (default: runs).")
@@ -48,7 +52,8 @@ def command(
     seeds: tuple[int, ...],
     against: str | None,
     full: bool,
-    arch: str,
+    device: planning.Backend,
+    arch: str | None,
     time_limit: float,
     folder: Path,
     out: Path | None,
@@ -68,7 +73,12 @@ def command(
         full=full,
         against=against,
     )
-    plan = planning.make(project, shape, selection, arch=arch, time_limit=time_limit)
+    if device == "cuda":
+        there = cuda.require_device().arch
+        if arch not in (None, there):
+            raise PlanError(f"--arch: expected {there}, which is what the GPU has, but got {arch!r}; leave it out")
+        arch = there
+    plan = planning.make(project, shape, selection, arch=arch or "sm_90", time_limit=time_limit, backend=device)
     words = shlex.join(["audit", *sys.argv[1:]])
     with Progress(plan.audits) as progress:
         evidence, path = run(

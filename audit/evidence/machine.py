@@ -11,14 +11,15 @@ from pathlib import Path
 from audit.evidence.schema import Machine
 
 
-def describe() -> Machine:
-    """This machine."""
+def describe(device: str | None = None) -> Machine:
+    """This machine, and the GPU that kernels ran on."""
     return Machine(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         processor=_processor(),
         cores=os.cpu_count() or 1,
         python=platform.python_version(),
         packages={name: _version(name) for name in ("numpy", "mpmath", "msgspec", "safetensors")},
+        device=device,
     )
 
 

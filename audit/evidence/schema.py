@@ -22,6 +22,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cores: int
     python: str
     packages: dict[str, str]
+    device: str | None = None  # the GPU, where kernels ran on one
 
 
 class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -52,6 +52,8 @@ def reproduce(evidence: Evidence, audit: Audit) -> str:
         words += ["--seed", str(case.seed)]
         for name, value in case.axes.items():
             words += ["--axis", f"{name}={value}"]
+    if evidence.plan.backend == "cuda":
+        return shlex.join([*words, "--device", "cuda"])
     return shlex.join([*words, "--arch", evidence.plan.arch])
 
 

@@ -28,7 +28,8 @@ _CUBIN = "cuda.cubin"
 _MODULE = "audit.backends.replay"
 _DEVICE_LIMIT = 60.0  # seconds; the first look at a GPU that sleeps takes some
 _CONTEXT_BYTES = 512 * 2**20  # what the driver takes for itself on the largest devices
-_one_at_a_time = threading.Lock()  # so that the memory and the time of a replay are its own
+_AT_ONCE = 4
+_places = threading.BoundedSemaphore(_AT_ONCE)  # a replay's start takes longer than its kernels; more only wait
 
 
 def run(folder: Path, bundle: Bundle, build: CubinBuild, limit: float, mode: Mode = "plain") -> Outcome:
@@ -38,7 +39,7 @@ def run(folder: Path, bundle: Bundle, build: CubinBuild, limit: float, mode: Mod
     """
     refuse(bundle, build, require_device())
     command = prepare(folder, bundle, build, mode)
-    with _one_at_a_time:
+    with _places:
         outcome = child.execute(command, folder / REPORT, bundle.copies(folder), limit, environment())
     for line in child.reported(folder / REPORT):
         word, _, rest = line.partition(" ")
@@ -94,10 +95,11 @@ def refuse(bundle: Bundle, build: CubinBuild, device: DeviceInfo) -> None:
             f"build it for {device.arch}"
         )
     need = needed_bytes(bundle)
-    if need + _CONTEXT_BYTES > device.memory:
+    if _AT_ONCE * (need + _CONTEXT_BYTES) > device.memory:
         raise PlanError(
             f"case {bundle.case}: its buffers need {need:,} bytes on the device; {device.name} has {device.memory:,}, "
-            f"of which the driver takes about {_CONTEXT_BYTES:,}; choose a smaller case"
+            f"of which the driver takes about {_CONTEXT_BYTES:,} a process, with {_AT_ONCE} at once; "
+            f"choose a smaller case"
         )
 
 

@@ -55,11 +55,16 @@ def expose(view: View) -> Iterator[Exposure]:
         yield Exposure(name, view.case.id, True, tuple(dict.fromkeys(caught)))
 
 
-def unseen(exposures: Sequence[Exposure]) -> tuple[str, ...]:
-    """The mutations that no check told from the right result in any case."""
+def unseen(exposures: Sequence[Exposure], *, pruned: bool) -> tuple[str, ...]:
+    """The mutations that no check told from the right result in any case.
+
+    One that can show in no case at all counts in a default plan, which must have such a case, and not in a plan that
+    options narrowed: that one makes no claim about it.
+    """
     seen: dict[str, bool] = {}
     for exposure in exposures:
-        seen[exposure.mutation] = seen.get(exposure.mutation, False) or bool(exposure.caught_by)
+        if exposure.applies or not pruned:
+            seen[exposure.mutation] = seen.get(exposure.mutation, False) or bool(exposure.caught_by)
     return tuple(name for name, caught in seen.items() if not caught)
 
 

@@ -53,4 +53,5 @@ def test_unseen_looks_over_the_whole_plan() -> None:
         return Exposure(name, case, True, caught)
 
     found = [exposure("a", "1"), exposure("a", "2", "error:x"), exposure("b", "1"), Exposure("c", "1", False, ())]
-    assert unseen(found) == ("b", "c")
+    assert unseen(found, pruned=False) == ("b", "c")
+    assert unseen(found, pruned=True) == ("b",)

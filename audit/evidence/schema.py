@@ -82,7 +82,7 @@ def summarize(plan: Plan, audits: tuple[Audit, ...], exposures: tuple[Exposure, 
     plan in which no check can tell some wrong result from the right one."""
     count = {verdict: sum(audit.verdict == verdict for audit in audits) for verdict in ("pass", "fail", "inconclusive")}
     whole = len(audits) == plan.audits > 0
-    vacuous = unseen(exposures)
+    vacuous = unseen(exposures, pruned=plan.pruned)
     sound = whole and not count["inconclusive"] and not vacuous
     verdict: Verdict = "fail" if count["fail"] else "pass" if sound else "inconclusive"
     return Summary(

@@ -12,10 +12,10 @@ extern "C" __global__ void increment(float* y, int n) {
 
 // Every thread's values go through dynamic shared memory of n floats.
 extern "C" __global__ void reversed(const float* x, float* y, int n) {
-  extern __shared__ float all[];
-  for (int i = threadIdx.x; i < n; i += blockDim.x) all[i] = x[i];
+  extern __shared__ float whole[];
+  for (int i = threadIdx.x; i < n; i += blockDim.x) whole[i] = x[i];
   __syncthreads();
-  for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = all[n - 1 - i];
+  for (int i = threadIdx.x; i < n; i += blockDim.x) y[i] = whole[n - 1 - i];
 }
 
 // The address modulo 256, then the scalars as they came.

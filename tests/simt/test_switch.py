@@ -31,3 +31,14 @@ def test_fibers_take_turns_and_keep_their_rounding_mode(tmp_path: Path, portable
         "second 1 aligned nearest",
         "starter nearest",
     ]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the hand-written switch is for x86-64")
+def test_a_switch_takes_at_most_20_ns(tmp_path: Path) -> None:
+    compiler = find_compiler()
+    program = tmp_path / "switch_bench"
+    compiler.run(
+        [*compiler.flags, f"-I{SIMT}", FOLDER / "switch_bench.cc", SIMT / "context.cc", "-o", program], cwd=FOLDER
+    )
+    best = min(float(subprocess.check_output([program], timeout=60)) for _ in range(3))
+    assert best <= 20

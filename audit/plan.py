@@ -107,10 +107,16 @@ def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[C
     """The lines of the written plan that the selection keeps, and cases for what it asks for beyond them."""
     if (selection.captures or selection.probes) and not selection.axes and not selection.seeds:
         return []
-    lines = [line for line in _lines(operator, shape, selection.full) if line.probe is None]
     cases: list[Case] = []
     for seed in selection.seeds or (1,):
-        planned = [operator.case(shape, line.axes, seed=seed, first_step_only=line.first_step_only) for line in lines]
+        planned, everything = (
+            [
+                operator.case(shape, line.axes, seed=seed, first_step_only=line.first_step_only)
+                for line in _lines(operator, shape, full)
+                if line.probe is None
+            ]
+            for full in (selection.full, True)
+        )
         if not selection.axes:
             cases += planned
             continue
@@ -118,7 +124,8 @@ def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[C
             wanted = dict(zip(selection.axes, values, strict=True))
             added = operator.case(shape, wanted, seed=seed)  # refuses what no case can have
             matching = [case for case in planned if wanted.items() <= case.axes.items()]
-            cases += matching or [added]
+            beyond = [case for case in everything if wanted.items() <= case.axes.items()]
+            cases += matching or beyond or [added]
     return list({case.id: case for case in cases}.values())
 
 

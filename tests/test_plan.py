@@ -71,6 +71,11 @@ def test_a_context_outside_the_plan_adds_a_case() -> None:
     assert contexts(make("q6", axes={"context": [33, 77]})) == [33, 77]
 
 
+def test_a_context_of_the_full_plan_is_taken_from_there() -> None:
+    (case,) = make("q8", axes={"context": [261_888]}).cases
+    assert (case.page, case.first_step_only) == (1648, True)
+
+
 def test_axes_combine() -> None:
     plan = make("q6", axes={"context": [129], "heads": [3], "dim": [64]})
     assert [(case.context, case.heads, case.dim) for case in plan.cases] == [(129, 3, 64)]

@@ -8,9 +8,21 @@ from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
 
 from ..paged import axes, inputs, plans
 from .judgement import BOUNDS, CAPACITY, MUTATIONS, REFERENCES, admit, omissions, partitions, precast
+from .probes import SCALAR_PROBES
 from .variants import VARIANTS
 
 PARTITIONS = 256
+PROBES = (
+    ("uniform", 129),
+    ("position", 1649),
+    ("heads", 33),
+    ("dimensions", 129),
+    ("one_hot", 1649),
+    ("two_keys", 2),
+    ("biased", 65),
+    ("sparse", 1649),
+)
+"""Each probe at the shortest context that shows what it is for."""
 
 
 def buffers(case: Case) -> tuple[Buffer, ...]:
@@ -46,7 +58,7 @@ scalar = Operator(
     references=REFERENCES,
     bounds=BOUNDS,
     shapes=[Shape("q1", {"rows": 1})],
-    plan={"": [*plans.contexts(first_steps_from=5_000), *plans.LAYOUTS]},
+    plan={"": [*plans.contexts(first_steps_from=5_000), *plans.LAYOUTS, *plans.probes(PROBES)]},
     captures={"": plans.CAPTURES},
     capture_axes=inputs.capture_axes,
     from_capture=inputs.captured,
@@ -55,6 +67,7 @@ scalar = Operator(
     written=written,
     derived={"precast": precast},
     describe=inputs.describe,
+    probes=SCALAR_PROBES,
     mutations=MUTATIONS,
     omission_share=omissions,
     measured={"out": "out", "precast": "out"},

@@ -49,6 +49,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checks: tuple[str, ...]
     time_limit: float  # seconds, for one variant in one case
     pruned: bool  # true where options narrowed the default plan
+    references: dict[str, str] = {}  # name -> its own error, as far as it is known
 
     @property
     def audits(self) -> int:
@@ -100,6 +101,7 @@ def make(
         checks=tuple(CHECKS),
         time_limit=time_limit,
         pruned=selection != Selection(),
+        references={reference.name: reference.own_error for reference in operator.references},
     )
 
 

@@ -209,10 +209,14 @@ class Variant:
 
 @dataclass(frozen=True)
 class Reference:
-    """What the result should be: `compute(case, inputs)` gives named arrays, of FP64 or better."""
+    """What the result should be: `compute(case, inputs)` gives named arrays, of FP64 or better.
+
+    `own_error` says in words how far it was found to be off itself.
+    """
 
     name: str
     compute: Callable[[Case, Inputs], Mapping[str, Array]]
+    own_error: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ import jinja2
 
 from audit.checks.result import Figure, Verdict, worst
 from audit.evidence.findings import findings
-from audit.evidence.schema import Audit, Evidence
+from audit.evidence.schema import Audit, CaseRecord, Evidence
 from audit.report import tables
+from audit.report.tables import value
 
 _ORDER = {"fail": 0, "inconclusive": 1, "pass": 2}
 _MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–"}
@@ -34,6 +35,7 @@ def render(evidence: Evidence) -> str:
         check_verdict=_check_verdict,
         marks=_MARKS,
         figure=_figure,
+        share=_share,
     )
 
 
@@ -64,6 +66,10 @@ def _check_verdict(audit: Audit, check: str) -> Verdict | str:
 
 def _figure(figure: Figure | None) -> str:
     return "" if figure is None else figure.text
+
+
+def _share(record: CaseRecord) -> str:
+    return "" if record.omission_share is None else f"{100 * value(record.omission_share.share):.1f} %"
 
 
 @cache

@@ -18,7 +18,7 @@ from ...references.merge import merge
 from ...references.omissions import omission_share
 from ...references.splits import splits, total_of
 from ...references.tensor_core import MODELS
-from ..paged.judging import arrays, as_mutations, differing, scales
+from ..paged.judging import FP64_OWN_ERROR, arrays, as_mutations, differing, scales
 
 _LINE = ("row", "head")
 _SPLIT = ("split", "row", "head")
@@ -92,7 +92,7 @@ def _final(_case: Case, _inputs: Inputs, got: Got, expected: Expected) -> Measur
     return Measured(*bounds.final_error(got["out"], GroupedFP64(**expected)), _LINE)
 
 
-REFERENCES = (Reference("fp64", _fp64), Reference("contract", _contract))
+REFERENCES = (Reference("fp64", _fp64, FP64_OWN_ERROR), Reference("contract", _contract, "bit for bit"))
 BOUNDS = (
     Bound("contract_workspace", _workspace, reference="contract"),
     Bound("contract_out", _out, reference="contract"),

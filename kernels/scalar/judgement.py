@@ -12,7 +12,7 @@ from ...references.domain import check_domain
 from ...references.omissions import omission_share
 from ...references.scalar_contract import scalar_contract, scalar_merge
 from ...references.scalar_fp64 import ScalarFP64, scalar_fp64
-from ..paged.judging import arrays, as_mutations, differing, scales
+from ..paged.judging import FP64_OWN_ERROR, arrays, as_mutations, differing, scales
 
 CAPACITY = 262_144
 PARTITION = 1024
@@ -87,7 +87,7 @@ def _final(_case: Case, _inputs: Inputs, got: Got, expected: Expected) -> Measur
     return Measured(*bounds.final_error(got["out"], ScalarFP64(**expected)), _LINE)
 
 
-REFERENCES = (Reference("fp64", _fp64), Reference("contract", _contract))
+REFERENCES = (Reference("fp64", _fp64, FP64_OWN_ERROR), Reference("contract", _contract, "bit for bit"))
 BOUNDS = (
     Bound("contract_workspace", _workspace, reference="contract"),
     Bound("contract_out", _out, reference="contract"),

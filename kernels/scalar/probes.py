@@ -24,7 +24,7 @@ Tokens = NDArray[np.int64]
 U = 2.0**-24
 _GAIN = float(designs.V_SCALE)
 _NORMALISING = 3
-"""Roundings between a partition's numerator and `partial`: 1 / sum, its product with v_scale, that with the numerator."""
+"""Roundings from a partition's numerator to `partial`: 1 / sum, its product with v_scale, that with the numerator."""
 _REDUCING = 2
 """Those at the reducer's end: 1 / total, and its product with the numerator."""
 _SUMMING = 11

@@ -20,7 +20,11 @@ import msgspec
 
 HERE = Path(__file__).resolve().parent
 PROGRAM = HERE / "exp_sweep.cc"
-SOURCES = {"control": HERE.parent / "grouped" / "control.cu", "shared": HERE / "arithmetic.cuh"}
+SOURCES = {
+    "control": HERE.parent / "grouped" / "control.cu",
+    "scalar_control": HERE.parent / "scalar" / "control.cu",
+    "shared": HERE / "arithmetic.cuh",
+}
 FLAGS = ("-std=c++20", "-O2", "-mfma", "-ffp-contract=off", "-Wall", "-Wno-unknown-pragmas", "-pthread")
 DEFINITION = re.compile(r"^[^\n/]*\bfloat contract_exp\(float x\) \{\n.*?^\}\n", re.MULTILINE | re.DOTALL)
 

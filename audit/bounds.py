@@ -1,38 +1,10 @@
-"""What an error may be: a bound turns results and references into measured values beside their limits."""
+"""Bounds that any operator can use; `audit.spec.Bound` is what they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TypeAlias
-
 import numpy as np
 
-from audit.spec import Array, Case, Inputs
-
-Got: TypeAlias = Mapping[str, Array]
-"""The audited outputs and workspaces, and the values derived from them, by name."""
-Expected: TypeAlias = Mapping[str, Array]
-"""The arrays of one reference, by name."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Errors and their limits, arrays of one shape; `dims` names the dimensions. Pass: value <= limit everywhere."""
-
-    value: Array
-    limit: Array
-    dims: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A named bound: `measure(case, inputs, got, expected)`, None where it does not apply; `reference` names what
-    `expected` holds, and is empty where the bound needs none."""
-
-    name: str
-    measure: Callable[[Case, Inputs, Got, Expected], Measured | None]
-    reference: str = "fp64"
+from audit.spec import Array, Bound, Case, Expected, Got, Inputs, Measured
 
 
 def relative_l2(got: Array, expected: Array) -> Array:

@@ -11,15 +11,12 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
 
 from audit.errors import PlanError, ProjectError
-
-if TYPE_CHECKING:
-    from audit.bounds import Bound, Measured
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 Inputs: TypeAlias = Mapping[str, Array | np.generic]
@@ -217,6 +214,31 @@ class Reference:
     name: str
     compute: Callable[[Case, Inputs], Mapping[str, Array]]
     own_error: str = ""
+
+
+Got: TypeAlias = Mapping[str, Array]
+"""The audited outputs and workspaces, and the values derived from them, by name."""
+Expected: TypeAlias = Mapping[str, Array]
+"""The arrays of one reference, by name."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Errors and their limits, arrays of one shape; `dims` names the dimensions. Pass: value <= limit everywhere."""
+
+    value: Array
+    limit: Array
+    dims: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A named bound: `measure(case, inputs, got, expected)`, None where it does not apply; `reference` names what
+    `expected` holds, and is empty where the bound needs none."""
+
+    name: str
+    measure: Callable[[Case, Inputs, Got, Expected], Measured | None]
+    reference: str = "fp64"
 
 
 @dataclass(frozen=True)

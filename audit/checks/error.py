@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from audit.bounds import Bound, Measured
 from audit.checks.result import Figure, Result
 from audit.checks.view import Step, View
-from audit.spec import Array
+from audit.spec import Array, Bound, Measured
 
 
 def error(view: View) -> Iterator[Result]:

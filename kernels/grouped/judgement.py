@@ -7,8 +7,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from audit.bounds import Bound, Expected, Got, Measured
-from audit.spec import Array, Case, Inputs, Reference
+from audit.spec import Array, Bound, Case, Expected, Got, Inputs, Measured, Reference
 
 from ...references import bounds, mutations
 from ...references.contract import grouped_contract

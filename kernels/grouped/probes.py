@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.bounds import Measured
-from audit.spec import Array, Case, Inputs, Probe
+from audit.spec import Array, Case, Inputs, Measured, Probe
 
 from ...references.splits import TILE, splits, total_of
 from ..paged import probes as designs

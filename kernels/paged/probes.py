@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from audit import formats
-from audit.bounds import Measured
-from audit.spec import Array, Case, Inputs
+from audit.spec import Array, Case, Inputs, Measured
 
 from .inputs import live_lengths, paged
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from audit.bounds import Bound, Expected, Got, Measured
-from audit.spec import Array, Case, Inputs, Reference
+from audit.spec import Array, Bound, Case, Expected, Got, Inputs, Measured, Reference
 
 from ...references import bounds, scalar_bounds, scalar_mutations
 from ...references.domain import check_domain

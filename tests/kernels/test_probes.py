@@ -16,10 +16,9 @@ import pytest
 
 from audit import arena, bundle, formats
 from audit.backends import Completed, host
-from audit.bounds import Measured
 from audit.build.host import build_host
 from audit.project import find
-from audit.spec import Array, Case, Inputs, Probe, Shape
+from audit.spec import Array, Case, Inputs, Measured, Probe, Shape
 
 ROOT = Path(__file__).resolve().parents[2]
 OPERATOR = find(ROOT).operators["grouped"]

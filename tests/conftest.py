@@ -79,7 +79,7 @@ def audit() -> Callable[..., Ran]:
             cwd=folder,
             capture_output=True,
             text=True,
-            timeout=280,
+            timeout=600,
             env={**os.environ, "COLUMNS": "200", **environment},
             check=False,
         )

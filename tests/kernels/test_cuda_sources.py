@@ -11,6 +11,7 @@ import pytest
 
 from audit.build.cuda import CubinBuild, compile_cubin
 from audit.errors import CompileError, ToolMissing
+from audit.project import find
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
@@ -46,6 +47,26 @@ def test_every_entry_is_in_the_cubin(kernel: str) -> None:
     assert len(set(built.symbols.values())) == len(built.symbols)
     for symbol in built.symbols.values():
         assert symbol.encode() in built.cubin
+
+
+VARIANTS = [(o.name, v.name) for o in find(ROOT).operators.values() for v in o.variants]
+
+
+@pytest.mark.parametrize(("operator", "variant"), VARIANTS)
+def test_every_variant_compiles_with_what_it_launches(operator: str, variant: str) -> None:
+    declared = find(ROOT).operators[operator]
+    kernel = declared.variant(variant)
+    cases = [
+        declared.case(declared.shapes[-1], {"heads": heads, "dim": dim, "page": page, "context": 129})
+        for heads, dim in GEOMETRIES
+        for page in (16, 1648, 3296)
+    ]
+    entries = list(dict.fromkeys(launch.entry for case in cases for launch in kernel.launches(case)))
+    try:
+        built = compile_cubin(ROOT, ROOT / kernel.code.path, entries)
+    except ToolMissing as missing:
+        pytest.skip(str(missing))
+    assert list(built.symbols) == entries
 
 
 def test_a_size_formula_that_is_off_does_not_compile(tmp_path: Path) -> None:

@@ -16,13 +16,20 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 
 
+_asked = {"full": False}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--full", action="store_true", help="everything, not the choice that fits twenty minutes")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    _asked["full"] = bool(config.getoption("--full"))  # workers of xdist are told too
+
+
 def full_run() -> bool:
     """Whether `pytest --full` was asked for; known before tests are collected."""
-    return "--full" in sys.argv
+    return _asked["full"]
 
 
 @pytest.fixture

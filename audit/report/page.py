@@ -31,7 +31,7 @@ def render(evidence: Evidence) -> str:
         captures=tables.captures(evidence),
         vacuity=tables.vacuity(evidence),
         metrics=tables.metric_rows(evidence),
-        check_names=tables.check_names(evidence),
+        check_names=evidence.plan.checks,
         check_verdict=_check_verdict,
         marks=_MARKS,
         figure=_figure,

@@ -110,11 +110,6 @@ def metric_rows(evidence: Evidence) -> list[MetricRow]:
     return list(found.values())
 
 
-def check_names(evidence: Evidence) -> list[str]:
-    """The planned checks, in order."""
-    return list(evidence.plan.checks)
-
-
 def value(figure: Figure) -> float:
     """The float of a figure, from its bits."""
     return float(struct.unpack(">d", bytes.fromhex(figure.bits))[0])

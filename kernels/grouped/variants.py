@@ -58,7 +58,7 @@ def _control_bytes(case: Case) -> int:
 
 
 def _split_bytes(case: Case, row_tiles: int, warps: int) -> int:
-    """sizeof SplitMemory in panels.cuh, which asserts it."""
+    """sizeof SplitMemory in panels.cuh; splits.cuh asserts it."""
     panels = 2 * (_TILE_ROWS * row_tiles + 2 * 32) * (case.dim + 8)
     return int(panels + _TILE_ROWS * row_tiles * (4 * (32 + 8) + 4 * (32 + 4) + 76) + 1280 * warps)
 

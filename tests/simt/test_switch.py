@@ -36,7 +36,7 @@ def test_fibers_take_turns_and_keep_their_rounding_mode(tmp_path: Path, portable
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the hand-written switch is for x86-64")
 def test_a_switch_is_fast(tmp_path: Path) -> None:
-    """At most 20 ns on a core of its own; on a shared one, still far from ucontext's 200 to 400."""
+    """At most 20 ns on a core of its own; on a shared one 100, which a switch through the kernel would exceed."""
     compiler = find_compiler()
     program = tmp_path / "switch_bench"
     compiler.run(

@@ -17,7 +17,7 @@ from ...references.merge import merge
 from ...references.omissions import omission_share
 from ...references.splits import splits, total_of
 from ...references.tensor_core import MODELS
-from ..paged.judging import FP64_OWN_ERROR, arrays, as_mutations, differing, scales
+from ..paged.judging import FP64_OWN_ERROR, MERGE, arrays, as_mutations, differing, scales
 
 _LINE = ("row", "head")
 _SPLIT = ("split", "row", "head")
@@ -68,12 +68,6 @@ def _out(case: Case, inputs: Inputs, got: Got, expected: Expected) -> Measured |
     return Measured(value, np.zeros_like(value), ("row", "head", "dim"))
 
 
-def _merge(_case: Case, _inputs: Inputs, got: Got, _expected: Expected) -> Measured:
-    """Bound 2: `out` is, byte for byte, the pre-cast output rounded to f16; counted in differing elements."""
-    value = differing(got["out"], got["precast"].astype(np.float16)).astype(np.float64)
-    return Measured(value, np.zeros_like(value), ("row", "head", "dim"))
-
-
 def _precast(_case: Case, _inputs: Inputs, got: Got, expected: Expected) -> Measured:
     return Measured(*bounds.precast_error(got["precast"], GroupedFP64(**expected)), _LINE)
 
@@ -95,7 +89,7 @@ REFERENCES = (Reference("fp64", _fp64, FP64_OWN_ERROR), Reference("contract", _c
 BOUNDS = (
     Bound("contract_workspace", _workspace, reference="contract"),
     Bound("contract_out", _out, reference="contract"),
-    Bound("merge", _merge, reference=""),
+    MERGE,
     Bound("precast", _precast),
     Bound("partial", _partial),
     Bound("lse", _lse),

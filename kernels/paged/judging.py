@@ -1,10 +1,10 @@
-"""What the judgement of both operators needs: inputs as the references take them, bitwise difference, mutations."""
+"""What the judgement of both operators needs: inputs as the references take them, bound 2, mutations."""
 
 from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from audit.spec import Array, Case, Inputs, Mutation
+from audit.spec import Array, Bound, Case, Expected, Got, Inputs, Measured, Mutation
 
 from ...references.tensor_core import MODELS
 from .storage import views
@@ -27,6 +27,15 @@ def differing(got: Array, expected: Array) -> Array:
     """bool, where the bits of two arrays of one dtype differ."""
     word = f"u{got.itemsize}"
     return np.asarray(got.view(word) != expected.view(word))
+
+
+def _merge(_case: Case, _inputs: Inputs, got: Got, _expected: Expected) -> Measured:
+    """Bound 2: `out` is, byte for byte, the pre-cast output rounded to f16; counted in differing elements."""
+    value = differing(got["out"], got["precast"].astype(np.float16)).astype(np.float64)
+    return Measured(value, np.zeros_like(value), ("row", "head", "dim"))
+
+
+MERGE = Bound("merge", _merge, reference="")
 
 
 def as_mutations(named: Iterable[tuple[str, Callable[..., Mapping[str, Array] | None]]]) -> tuple[Mutation, ...]:

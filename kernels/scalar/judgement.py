@@ -11,7 +11,7 @@ from ...references.domain import check_domain
 from ...references.omissions import omission_share
 from ...references.scalar_contract import scalar_contract, scalar_merge
 from ...references.scalar_fp64 import ScalarFP64, scalar_fp64
-from ..paged.judging import FP64_OWN_ERROR, arrays, as_mutations, differing, scales
+from ..paged.judging import FP64_OWN_ERROR, MERGE, arrays, as_mutations, differing, scales
 
 CAPACITY = 262_144
 PARTITION = 1024
@@ -63,12 +63,6 @@ def _out(case: Case, inputs: Inputs, got: Got, expected: Expected) -> Measured |
     return Measured(value, np.zeros_like(value), ("row", "head", "dim"))
 
 
-def _merge(_case: Case, _inputs: Inputs, got: Got, _expected: Expected) -> Measured:
-    """Bound 2: `out` is, byte for byte, the pre-cast output rounded to f16; counted in differing elements."""
-    value = differing(got["out"], got["precast"].astype(np.float16)).astype(np.float64)
-    return Measured(value, np.zeros_like(value), ("row", "head", "dim"))
-
-
 def _precast(_case: Case, _inputs: Inputs, got: Got, expected: Expected) -> Measured:
     return Measured(*bounds.precast_error(got["precast"], ScalarFP64(**expected)), _LINE)
 
@@ -90,7 +84,7 @@ REFERENCES = (Reference("fp64", _fp64, FP64_OWN_ERROR), Reference("contract", _c
 BOUNDS = (
     Bound("contract_workspace", _workspace, reference="contract"),
     Bound("contract_out", _out, reference="contract"),
-    Bound("merge", _merge, reference=""),
+    MERGE,
     Bound("precast", _precast),
     Bound("partial", _partial),
     Bound("lse", _lse),

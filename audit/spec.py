@@ -194,7 +194,12 @@ class Binary(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Variant:
-    """One implementation. With a parent, every byte that the parent writes must be written alike."""
+    """One implementation. With a parent, every byte that the parent writes must be written alike.
+
+    `note` says what it changes. `status` is control, admitted (`evidence` names what admits it), experimental, or
+    closed (`why` says what closed it, `evidence` shows it): a closed variant runs when it is named and never else.
+    `evidence` holds paths relative to the project's folder.
+    """
 
     name: str
     code: Source | Binary
@@ -202,6 +207,8 @@ class Variant:
     parent: str | None = None
     status: Status = "experimental"
     note: str = ""
+    why: str = ""
+    evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -272,6 +279,49 @@ class Line:
     full: bool = False
 
 
+class PeerRun(Protocol):
+    """A peer with its inputs on the device, all layers of them."""
+
+    def replay(self) -> None:
+        """Put the work of all layers on the current CUDA stream of torch, once; nothing is waited for."""
+
+    def out(self, layer: int) -> Array:
+        """What the last replay left for a layer, as the operator's output of that name."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """Somebody else's implementation of the operator, to be timed beside ours.
+
+    `prepare(case, layers)` takes each layer's inputs to the device; it raises ToolMissing where the peer is not
+    installed. `moves(case)` is how many bytes it has to move for one layer.
+    """
+
+    name: str
+    prepare: Callable[[Case, Sequence[Inputs]], PeerRun]
+    moves: Callable[[Case], int]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What `audit bench` times: one working set of `layers` layers, each with inputs of its own.
+
+    axes                 axis values of the working set: its greatest context, its page size
+    contexts             the values of the axis context to time at, ascending; the last is that of the working set
+    at(case, x, n)       the inputs that differ when only n tokens of the working set's are visible
+    moved(case, n)       the bytes that any implementation must move for one layer at n tokens
+    output               the output whose error is measured
+    """
+
+    axes: Mapping[str, AxisValue]
+    contexts: Sequence[int]
+    at: Callable[[Case, Inputs, int], Inputs]
+    moved: Callable[[Case, int], int]
+    output: str = "out"
+    layers: int = 16
+    peers: Sequence[Peer] = ()
+
+
 class CapturedInputs(Protocol):
     """What an operator sees of a capture: its arrays and its scalars, by name."""
 
@@ -312,6 +362,8 @@ class Operator:
     probes                    structured inputs with closed forms
     mutations                 wrong results, beside zeros and noise, that the plan must be able to tell from right ones
     omission_share            the share of single omissions that a case could show at all
+    default                   the variant that a caller should use: a control or an admitted one
+    bench                     what `audit bench` times
     """
 
     name: str
@@ -335,6 +387,8 @@ class Operator:
     probes: Sequence[Probe] = ()
     mutations: Sequence[Mutation] = ()
     omission_share: Callable[[Case, Inputs, Mapping[str, Mapping[str, Array]]], float] | None = None
+    default: str | None = None
+    bench: Bench | None = None
 
     def variant(self, name: str) -> Variant:
         """The variant of that name, or PlanError."""

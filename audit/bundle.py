@@ -116,7 +116,7 @@ def write(
         case=case.id,
         variant=variant.name,
         slots=slots,
-        launches=tuple(_resolve(launch, variant, buffers, inputs) for launch in variant.launches(case)),
+        launches=tuple(resolve(launch, variant, buffers, inputs) for launch in variant.launches(case)),
         steps=tuple(
             _step(folder, index, name, changes, salt, slots, buffers, case)
             for index, (name, changes) in enumerate(steps.items())
@@ -152,7 +152,8 @@ def _step(
     return BundledStep(name, loads, poison)
 
 
-def _resolve(launch: Launch, variant: Variant, buffers: Sequence[Buffer], inputs: Inputs) -> BundledLaunch:
+def resolve(launch: Launch, variant: Variant, buffers: Sequence[Buffer], inputs: Inputs) -> BundledLaunch:
+    """A launch with its arguments as bits and buffers. ProjectError where it names what is not there."""
     try:
         grid, block = _three(launch.grid), _three(launch.block)
         args = tuple(_argument(arg, buffers, inputs) for arg in launch.args)

@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import time
-import traceback
 from collections.abc import Callable, Mapping
-from typing import TypeVar
 
 import msgspec
 
 from audit import arena
 from audit.backends import Completed
 from audit.build.identity import BuildIdentity
-from audit.capture.store import Capture, CaptureStore
+from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
-from audit.errors import AuditError, InputError, ProjectError
 from audit.evidence.schema import Audit, CaseRecord
 from audit.execution import Prepared, execute
+from audit.given import ask, case_inputs, load_capture
 from audit.metrics import metrics
 from audit.plan import Plan
 from audit.project import Project
 from audit.spec import Array, Case, Inputs, Operator
 from audit.vacuity import Exposure, OmissionShare, expose, omission_share
-
-T = TypeVar("T")
 
 
 class CaseOutcome(msgspec.Struct, frozen=True):
@@ -40,7 +36,7 @@ def audit_case(
 ) -> CaseOutcome:
     """Audit every planned variant in one case. Raises AuditError only for what is the user's to mend."""
     operator = project.operators[plan.operator]
-    capture = _load(project, case)
+    capture = load_capture(project, case)
     prepared = _prepare(operator, case, capture)
     views: dict[str, View] = {}
     audits = []
@@ -56,13 +52,16 @@ def audit_case(
         if view.build is not None:
             build_key = f"{planned.label}-{view.build.key[:16]}"
             builds[build_key] = view.build
+        if view.host_build is not None:
+            builds[f"{planned.label}-host-{view.host_build.key[:16]}"] = view.host_build
         verdict = worst([result.verdict for result in results])
         if planned.parent is None and verdict == "pass" and not exposures:
-            exposures = _ask(case, "a mutation", lambda view=view: list(expose(view)))
-            share = _ask(case, "omission_share", omission_share, view)
-        measured = tuple(_ask(case, "measuring", lambda view=view: list(metrics(view))))
+            exposures = ask(case, "a mutation", lambda view=view: list(expose(view)))
+            share = ask(case, "omission_share", omission_share, view)
+        measured = tuple(ask(case, "measuring", lambda view=view: list(metrics(view))))
         seconds = round(time.monotonic() - began, 3)
-        audit = Audit(case.id, planned.label, verdict, seconds, results, measured, build_key)
+        shared = _dynamic_shared(view)
+        audit = Audit(case.id, planned.label, verdict, seconds, results, measured, build_key, shared)
         audits.append(audit)
         on_audit(audit)
     digest = arena.input_digest(prepared.inputs)
@@ -77,32 +76,8 @@ def audit_case(
 
 
 def _prepare(operator: Operator, case: Case, capture: Capture | None) -> Prepared:
-    inputs = _inputs(operator, case, capture)
-    changes = _ask(case, "steps", operator.steps, case, inputs)
-    if case.first_step_only:
-        changes = dict(list(changes.items())[:1])
-    steps = {name: {**inputs, **change} for name, change in changes.items()}
-    if operator.admit_inputs:
-        for given in steps.values():
-            _ask(case, "admit_inputs", operator.admit_inputs, case, given)
+    inputs, steps = case_inputs(operator, case, capture)
     return Prepared(operator, case, inputs, steps, _references(operator, case, steps))
-
-
-def _load(project: Project, case: Case) -> Capture | None:
-    if case.capture is None:
-        return None
-    if project.captures is None:
-        raise ProjectError(f"case {case.id}: needs a capture, but the project's settings name no captures")
-    return CaptureStore(project.captures).load(case.capture)
-
-
-def _inputs(operator: Operator, case: Case, capture: Capture | None) -> Inputs:
-    if capture is None:
-        make = operator.probe(case.probe).inputs if case.probe else operator.inputs
-        return _ask(case, "inputs", make, case, case.rng())
-    if operator.from_capture is None:
-        raise ProjectError(f"operator {operator.name}: cases with a capture need from_capture")
-    return _ask(case, "from_capture", operator.from_capture, case, capture)
 
 
 def _references(
@@ -115,7 +90,7 @@ def _references(
         digest = arena.input_digest(given)
         if digest not in known:
             known[digest] = {
-                reference.name: _ask(case, f"reference {reference.name}", reference.compute, case, given)
+                reference.name: ask(case, f"reference {reference.name}", reference.compute, case, given)
                 for reference in operator.references
             }
         by_step[name] = known[digest]
@@ -126,20 +101,12 @@ def _check(view: View) -> tuple[Result, ...]:
     results: list[Result] = []
     ended = isinstance(view.outcome, Completed)
     for check in CHECKS.values() if ended else (CHECKS["completion"],):  # else there is nothing more to look at
-        results.extend(_ask(view.case, "a check", lambda check=check: list(check(view))))
+        results.extend(ask(view.case, "a check", lambda check=check: list(check(view))))
     return tuple(results)
 
 
-def _ask(case: Case, what: str, function: Callable[..., T], *args: object) -> T:
-    """Call the project's code; whatever it raises becomes a ProjectError that names the line."""
-    try:
-        return function(*args)
-    except InputError as error:
-        raise InputError(f"case {case.id}: {error}") from None
-    except AuditError:
-        raise
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        raise ProjectError(
-            f"case {case.id}: {what} raised {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
-        ) from error
+def _dynamic_shared(view: View) -> dict[str, int]:
+    asked: dict[str, int] = {}
+    for launch in view.bundle.launches:
+        asked[launch.entry] = max(launch.shared_bytes, asked.get(launch.entry, 0))
+    return asked

@@ -1,8 +1,8 @@
 """One variant in one case, executed: its arms, each a bundle given to a backend, become the view that checks see.
 
 On the host a variant runs through all steps, and the first step once more in an arm of its own: another schedule of
-threads, other poison, other addresses. On a GPU it also runs as one captured graph, and on the host, whose
-bytes must be the same.
+threads, other poison, other addresses. On a GPU the first arm runs plainly and as one captured graph, and once more on
+the host, whose bytes must be the same.
 """
 
 from __future__ import annotations
@@ -10,15 +10,18 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import TypeAlias
 
 from audit import arena, bundle
 from audit.arena import Snapshot
 from audit.backends import Completed, Crashed, Outcome, cuda, host
+from audit.backends.cuda import BOTH, PLAIN
+from audit.backends.replay import Mode
 from audit.build.cuda import CubinBuild, compile_cubin
 from audit.build.frozen import load_frozen
 from audit.build.host import HostBuild, build_host
@@ -30,8 +33,10 @@ from audit.project import Project
 from audit.revision import project_at
 from audit.spec import Array, Binary, Case, Inputs, Operator, Variant
 
-Mode = Literal["host", "plain", "graph"]
+Modes: TypeAlias = tuple[Mode, ...] | None
+HOST = None  # no mode of a replay: executed by the host backend
 _SHARED_MEMORY = "/dev/shm"
+_turns: dict[object, threading.Lock] = {}  # one a cubin: cases that need the same one wait for the first to build it
 
 
 @dataclass(frozen=True)
@@ -46,14 +51,22 @@ class Prepared:
 
 
 @dataclass(frozen=True)
+class Done:
+    """One execution of all steps of an arm."""
+
+    outcome: Completed
+    steps: Sequence[Step]
+
+
+@dataclass(frozen=True)
 class Ran:
-    """One arm that was executed; `steps` and `final_inputs` are empty unless it completed."""
+    """One arm that was executed: what each of its modes left, or the outcome that ended it early."""
 
     bundle: Bundle
-    outcome: Outcome
     build: HostBuild | CubinBuild | None
-    steps: Sequence[Step] = ()
-    final_inputs: Mapping[str, Snapshot] | None = None
+    done: Sequence[Done] = ()
+    ended: Outcome | None = None
+    final_inputs: Mapping[str, Snapshot] = field(default_factory=dict)
 
 
 def execute(
@@ -63,83 +76,104 @@ def execute(
     if planned.revision:
         project = project_at(project, planned.revision)
     variant = project.operators[plan.operator].variant(planned.name)
-    usual: Mode = "plain" if plan.backend == "cuda" else "host"
-    wanted: list[tuple[Arm, Mode]] = [(FIRST, usual), (AGAIN, usual)]
+    arms: list[tuple[Arm, Modes]] = [(FIRST, HOST), (AGAIN, HOST)]
+    executions = ["first", "again"]
     if plan.backend == "cuda":
-        wanted += [(FIRST, "graph"), (FIRST, "host")]
+        arms = [(FIRST, BOTH), (AGAIN, PLAIN), (FIRST, HOST)]
+        executions = ["first", "graph", "again", "host"]
     ran: list[Ran] = []
-    for arm, mode in wanted:
-        ran.append(_arm(project, plan, variant, prepared, arm, mode, threads))
-        if not isinstance(ran[-1].outcome, Completed):
+    for arm, modes in arms:
+        ran.append(_arm(project, plan, variant, prepared, arm, modes, threads))
+        if ran[-1].ended:
             break
-    first = ran[0]
-    by_arm = [one.steps for one in ran] + [()] * (4 - len(ran))
+    done = dict(zip(executions, (one for arm in ran for one in arm.done), strict=False))
+    steps = {name: one.steps for name, one in done.items()}
+    builds = [one.build.identity if one.build else None for one in ran]
     return View(
         operator=prepared.operator,
         variant=variant,
         case=prepared.case,
-        bundle=first.bundle,
-        build=first.build.identity if first.build else None,
-        outcome=first.outcome if isinstance(ran[-1].outcome, Completed) else ran[-1].outcome,
-        steps=by_arm[0],
-        again=by_arm[1],
-        graph=by_arm[2],
-        on_host=by_arm[3],
-        final_inputs=first.final_inputs or {},
+        bundle=ran[0].bundle,
+        build=builds[0],
+        outcome=ran[-1].ended or done["first"].outcome,
+        steps=steps.get("first", ()),
+        again=steps.get("again", ()),
+        graph=steps.get("graph", ()),
+        on_host=steps.get("host", ()),
+        launched={name: one.outcome.launches for name, one in done.items() if name != "first"},
+        host_build=builds[-1] if "host" in done else None,
+        final_inputs=ran[0].final_inputs,
         parent=parent,
         revision=planned.revision,
     )
 
 
-def _arm(project: Project, plan: Plan, variant: Variant, prepared: Prepared, arm: Arm, mode: Mode, threads: int) -> Ran:
-    loads = _loads(prepared.inputs, prepared.steps)
+def _arm(
+    project: Project, plan: Plan, variant: Variant, prepared: Prepared, arm: Arm, modes: Modes, threads: int
+) -> Ran:
+    loads = step_loads(prepared.inputs, prepared.steps)
     if arm is AGAIN:
         first = next(iter(loads))
         loads = {first: loads[first]}
     with tempfile.TemporaryDirectory(prefix="kernel-audit-", dir=_memory(prepared)) as scratch:
         folder = Path(scratch)
         written = bundle.write(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
-        outcome, build = _build_and_run(project, plan, variant, folder, written, mode, threads)
-        if not isinstance(outcome, Completed):
-            return Ran(written, outcome, build)
-        steps = []
-        for step in written.steps:
-            files = outcome.files[step.name]
-            snapshots = {name: arena.read(path, written.slot(name)) for name, path in files.items()}
-            given, expected = prepared.steps[step.name], prepared.references[step.name]
-            steps.append(Step(step.name, given, snapshots, step.poison, expected))
+        outcomes, build = _build_and_run(project, plan, variant, folder, written, modes, threads)
+        done = []
+        for outcome in outcomes:
+            if not isinstance(outcome, Completed):
+                return Ran(written, build, ended=outcome)
+            done.append(Done(outcome, _steps(written, outcome, prepared)))
         inputs = [slot for slot in written.slots if slot.role == "in"]
-        return Ran(written, outcome, build, steps, {slot.name: arena.read(folder / slot.file, slot) for slot in inputs})
+        return Ran(written, build, done, None, {slot.name: arena.read(folder / slot.file, slot) for slot in inputs})
+
+
+def _steps(written: Bundle, outcome: Completed, prepared: Prepared) -> list[Step]:
+    steps = []
+    for step in written.steps:
+        files = outcome.files[step.name]
+        snapshots = {name: arena.read(path, written.slot(name)) for name, path in files.items()}
+        given, expected = prepared.steps[step.name], prepared.references[step.name]
+        steps.append(Step(step.name, given, snapshots, step.poison, expected))
+    return steps
 
 
 def _build_and_run(
-    project: Project, plan: Plan, variant: Variant, folder: Path, written: Bundle, mode: Mode, threads: int
-) -> tuple[Outcome, HostBuild | CubinBuild | None]:
+    project: Project, plan: Plan, variant: Variant, folder: Path, written: Bundle, modes: Modes, threads: int
+) -> tuple[Sequence[Outcome], HostBuild | CubinBuild | None]:
+    """One outcome for each mode, or the one that ended all."""
     code, limit = variant.code, plan.time_limit
     try:
         if isinstance(code, Binary):
-            if mode != "host":
+            if modes is not HOST:
                 raise PlanError(f"variant {variant.name}: a frozen host program cannot run on a GPU; leave it out")
             frozen = load_frozen(project.root, code.path, written.entries)
-            return host.run(folder, written, frozen, limit, threads), frozen
+            return [host.run(folder, written, frozen, limit, threads)], frozen
         source = project.root / code.path
-        if mode == "host":
+        if modes is HOST:
             program = build_host(project.root, source, written.entries, arch=plan.arch, defines=code.defines)
-            return host.run(folder, written, program, limit, threads), program
+            return [host.run(folder, written, program, limit, threads)], program
         cubin = _cubin(project.root, source, written.entries, plan.arch, tuple(code.defines.items()))
-        return cuda.run(folder, written, cubin, limit, mode), cubin
+        return cuda.run(folder, written, cubin, limit, modes), cubin
     except CompileError as error:
-        return Crashed("compile", str(error), 0.0), None
+        return [Crashed("compile", str(error), 0.0)], None
+
+
+def _cubin(
+    root: Path, source: Path, entries: tuple[str, ...], arch: str, defines: tuple[tuple[str, str], ...]
+) -> CubinBuild:
+    with _turns.setdefault((root, source, entries, arch, defines), threading.Lock()):
+        return _compiled(root, source, entries, arch, defines)
 
 
 @lru_cache(maxsize=64)
-def _cubin(
+def _compiled(
     root: Path, source: Path, entries: tuple[str, ...], arch: str, defines: tuple[tuple[str, str], ...]
 ) -> CubinBuild:
     return compile_cubin(root, source, entries, arch=arch, defines=dict(defines))
 
 
-def _loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, Inputs]:
+def step_loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, Inputs]:
     """What each step must load: every array that any step changes, as it is in this one."""
     changing = {
         name for given in step_inputs.values() for name, value in given.items() if value is not inputs.get(name)
@@ -150,7 +184,7 @@ def _loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, Input
 def _memory(prepared: Prepared) -> str | None:
     """A folder in memory, where it has room for the bundle several times over; else the usual one."""
     size = sum(buffer.nbytes(prepared.case) for buffer in prepared.operator.buffers(prepared.case))
-    needed = size * (len(prepared.steps) + 2) * 2 * (os.cpu_count() or 1) + 2**30
+    needed = size * (2 * len(prepared.steps) + 3) * 2 * (os.cpu_count() or 1) + 2**30
     try:
         return _SHARED_MEMORY if shutil.disk_usage(_SHARED_MEMORY).free > needed else None
     except OSError:

@@ -97,7 +97,7 @@ def make(
         tensor_cores=check_arch(arch).standing,
         cases=tuple(msgspec.structs.replace(case, arch=arch) for case in cases),
         described={case.id: told for case in cases if (told := operator.describe(case))},
-        variants=_against(project, operator, _variants(operator, selection.variants), selection.against),
+        variants=_against(project, operator, planned_variants(operator, selection.variants), selection.against),
         checks=tuple(CHECKS),
         time_limit=time_limit,
         pruned=selection != Selection(),
@@ -173,7 +173,7 @@ def _captured(project: Project, operator: Operator, shape: Shape, selection: Sel
     return cases
 
 
-def _variants(operator: Operator, names: Sequence[str]) -> tuple[PlannedVariant, ...]:
+def planned_variants(operator: Operator, names: Sequence[str]) -> tuple[PlannedVariant, ...]:
     """Parents before children: every variant that is not closed, or those named and the parents they are compared with.
 
     A parent that is there for its child alone is judged by the bounds, not by its own parent's bytes.

@@ -32,6 +32,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     captures: str | None = None
     faults: str | None = None
     runs: str = "runs"
+    suppressions: tuple[dict[str, Any], ...] = ()  # rules about findings: `audit.sanitize.suppressions` reads them
 
 
 class Project:

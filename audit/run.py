@@ -45,7 +45,7 @@ def run(
         command=command,
         commit=machine.commit(project.root),
         plan=plan,
-        machine=machine.describe(_device() if plan.backend == "cuda" else None),
+        machine=machine.describe(cuda.require_device().described() if plan.backend == "cuda" else None),
         builds={key: build for outcome in outcomes for key, build in outcome.builds.items()},
         cases=tuple(outcome.record for outcome in outcomes),
         audits=audits,
@@ -53,11 +53,6 @@ def run(
         summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2)),
     )
     return evidence, draft.finish(evidence, {REPORT: render(evidence).encode()})
-
-
-def _device() -> str:
-    found = cuda.require_device()
-    return f"{found.name}, {found.arch}, driver {found.driver or 'unknown'}, CUDA {found.cuda}"
 
 
 def _all_cases(

@@ -271,10 +271,14 @@ class Mutation:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a default plan. `full`: only with `--full`; `first_step_only`: the other steps are left out."""
+    """One line of a default plan. `full`: only with `--full`; `first_step_only`: the other steps are left out.
+
+    `capture` takes the inputs of a capture (in plans of sanitizers), cut short where `axes` say less than it holds.
+    """
 
     axes: Mapping[str, AxisValue] = field(default_factory=dict)
     probe: str | None = None
+    capture: str | None = None
     first_step_only: bool = False
     full: bool = False
 
@@ -298,6 +302,7 @@ class Peer:
     """
 
     name: str
+    package: str  # the installed distribution that it comes from
     prepare: Callable[[Case, Sequence[Inputs]], PeerRun]
     moves: Callable[[Case], int]
 
@@ -362,6 +367,7 @@ class Operator:
     probes                    structured inputs with closed forms
     mutations                 wrong results, beside zeros and noise, that the plan must be able to tell from right ones
     omission_share            the share of single omissions that a case could show at all
+    sanitize                  shape name -> the small cases that `audit sanitize` runs; "" for all other shapes
     default                   the variant that a caller should use: a control or an admitted one
     bench                     what `audit bench` times
     """
@@ -387,6 +393,7 @@ class Operator:
     probes: Sequence[Probe] = ()
     mutations: Sequence[Mutation] = ()
     omission_share: Callable[[Case, Inputs, Mapping[str, Mapping[str, Array]]], float] | None = None
+    sanitize: Mapping[str, Sequence[Line]] = field(default_factory=dict)
     default: str | None = None
     bench: Bench | None = None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -93,3 +94,23 @@ def audit() -> Callable[..., Ran]:
         return Ran(done)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a libcuda.so.1 made from fake_driver.c and the real cuda.h."""
+    spec = importlib.util.find_spec("nvidia")
+    places = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+    headers = [*(found for place in places for found in place.glob("*/include")), Path("/usr/local/cuda/include")]
+    include = next((folder for folder in headers if (folder / "cuda.h").is_file()), None)
+    compiler = shutil.which("gcc") or shutil.which("cc")
+    if include is None or compiler is None:
+        pytest.skip("a C compiler and cuda.h (`pip install nvidia-cuda-runtime`) make the driver that stands in")
+    folder = tmp_path_factory.mktemp("driver")
+    flags = ["-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", f"-I{include}"]
+    subprocess.run(
+        [compiler, *flags, "-o", folder / "libcuda.so.1", ROOT / "tests/backends/fake_driver.c"],
+        check=True,
+        capture_output=True,
+    )
+    return folder

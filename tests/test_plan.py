@@ -14,7 +14,7 @@ from audit.project import find
 ROOT = Path(__file__).resolve().parents[1]
 
 
-QUIET = ("layout", "placement", "q_offset", "base")
+QUIET = ("layout", "placement", "q_offset", "base", "lengths")
 
 
 def make(shape: str, **options: object) -> Plan:
@@ -35,8 +35,8 @@ def test_default_plan_of_q6_is_the_written_list() -> None:
     assert [case.context for case in plain if case.first_step_only] == [5057, 8197]
     assert len([case for case in plan.cases if case.capture]) == 9
     assert len({case.probe for case in plan.cases if case.probe}) == 10
-    assert len([case for case in plan.cases if case.unnamed != QUIET]) == 3
-    assert plan.audits == 35 * 6
+    assert len([case for case in plan.cases if case.unnamed != QUIET]) == 4
+    assert plan.audits == 36 * 6
     assert "live row lengths 124..129" in plan.described[plain[8].id]
     assert not plan.pruned
 
@@ -82,7 +82,7 @@ def test_axes_combine() -> None:
 
 
 def test_seeds_multiply_the_list() -> None:
-    assert len(make("q3", seeds=(1, 2)).cases) == 2 * 16
+    assert len(make("q3", seeds=(1, 2)).cases) == 2 * 17
 
 
 def test_a_variant_brings_its_direct_parent_first() -> None:

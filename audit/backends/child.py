@@ -68,18 +68,22 @@ def abort() -> None:
 
 
 def _completed(lines: Sequence[str], files: Files, seconds: float) -> Completed:
-    step, identity, launches = "", "", []
+    identity = next((line.partition(" ")[2] for line in lines if line.startswith("identity ")), "")
+    return Completed(launches(lines), identity, files, seconds)
+
+
+def launches(lines: Sequence[str]) -> tuple[LaunchCount, ...]:
+    """The launches that a report's lines tell of, each under the step before it."""
+    step, found = "", []
     for line in lines:
         word, _, rest = line.partition(" ")
         if word == "step":
             step = rest
-        elif word == "identity":
-            identity = rest
         elif word == "launch":
             _, named = rest.split(" ", 1)
             entry, blocks, threads = named.rsplit(" ", 2)  # an entry may hold blanks: splits<6, 256>
-            launches.append(LaunchCount(step, entry, int(blocks), int(threads)))
-    return Completed(tuple(launches), identity, files, seconds)
+            found.append(LaunchCount(step, entry, int(blocks), int(threads)))
+    return tuple(found)
 
 
 def _crashed(code: int, lines: Sequence[str], errors: str, seconds: float) -> Crashed:

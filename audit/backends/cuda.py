@@ -1,7 +1,7 @@
 """The CUDA backend: a bundle and its cubin, replayed on a GPU by a child process.
 
 `plain` launches one kernel after the other and waits for each; `graph` captures all launches once, before the first
-step, and replays that one graph for every step.
+step, and replays that one graph for every step. One process does both: its start costs more than its kernels.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ import os
 import re
 import subprocess
 import sys
-import threading
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from audit.backends import child
 from audit.backends.driver import DeviceInfo
-from audit.backends.outcome import Outcome
+from audit.backends.outcome import Completed, Crashed, Outcome, TimedOut
 from audit.backends.replay import ORDER, REPORT, Mode, Order
+from audit.backends.room import Room
 from audit.build.cuda import CubinBuild
 from audit.bundle import Bundle
 from audit.errors import PlanError, ToolMissing
@@ -27,35 +28,55 @@ from audit.errors import PlanError, ToolMissing
 _CUBIN = "cuda.cubin"
 _MODULE = "audit.backends.replay"
 _DEVICE_LIMIT = 60.0  # seconds; the first look at a GPU that sleeps takes some
-_CONTEXT_BYTES = 512 * 2**20  # what the driver takes for itself on the largest devices
-_AT_ONCE = 4
-_places = threading.BoundedSemaphore(_AT_ONCE)  # a replay's start takes longer than its kernels; more only wait
+_CONTEXT_BYTES = 512 * 2**20  # what the driver takes for itself on the largest devices, a process
+_PAGE = 2**21  # bytes; the driver gives a buffer no less
+_room = Room(min(os.cpu_count() or 1, 8))  # a start keeps a core busy, and the driver serves starts in turn
+PLAIN: tuple[Mode, ...] = ("plain",)
+BOTH: tuple[Mode, ...] = ("plain", "graph")
 
 
-def run(folder: Path, bundle: Bundle, build: CubinBuild, limit: float, mode: Mode = "plain") -> Outcome:
-    """Execute a bundle, written to `folder`, with a cubin; `limit` in seconds, the start of the process included.
+def run(
+    folder: Path, bundle: Bundle, build: CubinBuild, limit: float, modes: Sequence[Mode] = PLAIN
+) -> tuple[Outcome, ...]:
+    """Execute a bundle, written to `folder`, with a cubin: an outcome for each of `modes`, or the one that ended all.
 
-    Raises ToolMissing without a driver or device, PlanError where the device cannot run the cubin or hold the bundle.
+    `limit` in seconds, for all modes and the start of the process. Raises ToolMissing without a driver or device,
+    PlanError where the device cannot run the cubin or hold the bundle.
     """
-    refuse(bundle, build, require_device())
-    command = prepare(folder, bundle, build, mode)
-    with _places:
-        outcome = child.execute(command, folder / REPORT, bundle.copies(folder), limit, environment())
-    for line in child.reported(folder / REPORT):
+    device = require_device()
+    refuse(bundle, build, device)
+    command = prepare(folder, bundle, build, modes)
+    with _room.of(needed_bytes(bundle), device.memory):
+        outcome = child.execute(command, folder / REPORT, {}, limit, environment())
+    lines = child.reported(folder / REPORT)
+    for line in lines:
         word, _, rest = line.partition(" ")
         if word == "refused":
             what, _, message = rest.partition(" ")
             raise ToolMissing(message) if what == "driver" else PlanError(f"case {bundle.case}: {message}")
-    return outcome
+    starts = [at for at, line in enumerate(lines) if line.startswith("mode ")]
+    if not isinstance(outcome, Completed):
+        return (_told_apart(outcome, lines[starts[-1]] if starts else ""),)
+    parts = [lines[at:end] for at, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
+    return tuple(
+        msgspec.structs.replace(outcome, launches=child.launches(part), files=_copies(folder, bundle, mode))
+        for mode, part in zip(modes, parts, strict=True)
+    )
 
 
-def prepare(folder: Path, bundle: Bundle, build: CubinBuild, mode: Mode = "plain") -> list[str]:
+def prepare(folder: Path, bundle: Bundle, build: CubinBuild, modes: Sequence[Mode] = PLAIN) -> list[str]:
     """Write what the child needs beside the bundle; the command that replays it, in an `environment()`."""
     folder = folder.resolve()
-    saves = {step: {name: path.name for name, path in named.items()} for step, named in bundle.copies(folder).items()}
+    saves = {
+        mode: {
+            step: {name: path.name for name, path in named.items()}
+            for step, named in _copies(folder, bundle, mode).items()
+        }
+        for mode in modes
+    }
     symbols = {entry: build.symbols[entry] for entry in build.identity.entries}
     (folder / _CUBIN).write_bytes(build.cubin)
-    (folder / ORDER).write_bytes(msgspec.json.encode(Order(mode, _CUBIN, symbols, saves)))
+    (folder / ORDER).write_bytes(msgspec.json.encode(Order(tuple(modes), _CUBIN, symbols, saves)))
     return [sys.executable, "-P", "-m", _MODULE, str(folder)]
 
 
@@ -88,24 +109,45 @@ def require_device() -> DeviceInfo:
 
 
 def refuse(bundle: Bundle, build: CubinBuild, device: DeviceInfo) -> None:
-    """Raise PlanError where the device cannot load the cubin or hold all buffers of the bundle."""
+    """Raise PlanError where the device cannot load the cubin, or cannot hold the bundle in a process of its own."""
     if not _loads(build.identity.arch, device.arch):
         raise PlanError(
             f"the cubin is {build.identity.arch} code, which {device.name} ({device.arch}) cannot run; "
             f"build it for {device.arch}"
         )
     need = needed_bytes(bundle)
-    if _AT_ONCE * (need + _CONTEXT_BYTES) > device.memory:
+    if need > device.memory:
         raise PlanError(
-            f"case {bundle.case}: its buffers need {need:,} bytes on the device; {device.name} has {device.memory:,}, "
-            f"of which the driver takes about {_CONTEXT_BYTES:,} a process, with {_AT_ONCE} at once; "
-            f"choose a smaller case"
+            f"case {bundle.case}: a replay needs {need:,} bytes on the device, about {_CONTEXT_BYTES:,} of them for "
+            f"the driver itself; {device.name} has {device.memory:,}; choose a smaller case"
         )
 
 
 def needed_bytes(bundle: Bundle) -> int:
-    """What a replay allocates on the device: every buffer with its guards."""
-    return sum(max(1, slot.file_size) for slot in bundle.slots)
+    """What a replay takes on the device, in all its modes: every buffer with its guards in whole pages, once, and what
+    the driver takes for the process."""
+    pages = sum(-(-max(1, slot.file_size) // _PAGE) for slot in bundle.slots)
+    return pages * _PAGE + _CONTEXT_BYTES
+
+
+def _copies(folder: Path, bundle: Bundle, mode: Mode) -> child.Files:
+    """Where the copies of `bundle.copies` lie: those of the graph beside those of the plain launches."""
+    copies = bundle.copies(folder)
+    if mode == "plain":
+        return copies
+    return {
+        step: {name: path.with_name(f"{mode}.{path.name}") for name, path in named.items()}
+        for step, named in copies.items()
+    }
+
+
+def _told_apart(outcome: Crashed | TimedOut, mode: str) -> Crashed | TimedOut:
+    """The ending of a process, saying so if it was the graph's."""
+    if mode != "mode graph":
+        return outcome
+    if isinstance(outcome, TimedOut):
+        return TimedOut(outcome.limit, f"{outcome.after}, as a graph")
+    return Crashed(outcome.kind, f"as a graph: {outcome.message}", outcome.seconds)
 
 
 def _loads(code: str, device: str) -> bool:

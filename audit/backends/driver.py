@@ -8,7 +8,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping
-from ctypes import POINTER, c_char, c_char_p, c_int, c_size_t, c_ubyte, c_uint, c_uint64, c_ulonglong, c_void_p
+from ctypes import (
+    POINTER,
+    c_char,
+    c_char_p,
+    c_float,
+    c_int,
+    c_size_t,
+    c_ubyte,
+    c_uint,
+    c_uint64,
+    c_ulonglong,
+    c_void_p,
+)
 from typing import Any
 
 import msgspec
@@ -53,7 +65,10 @@ _SIGNATURES: Mapping[str, tuple[Any, ...]] = {
     "cuCtxSynchronize": (),
     "cuMemGetInfo_v2": (POINTER(c_size_t), POINTER(c_size_t)),
     "cuMemAlloc_v2": (POINTER(c_uint64), c_size_t),
+    "cuMemFree_v2": (c_uint64,),
     "cuMemsetD8_v2": (c_uint64, c_ubyte, c_size_t),
+    "cuMemsetD32Async": (c_uint64, c_uint, c_size_t, c_void_p),
+    "cuMemcpyDtoDAsync_v2": (c_uint64, c_uint64, c_size_t, c_void_p),
     "cuMemcpyHtoD_v2": (c_uint64, c_void_p, c_size_t),
     "cuMemcpyDtoH_v2": (c_void_p, c_uint64, c_size_t),
     "cuModuleLoadData": (POINTER(c_void_p), c_char_p),
@@ -62,6 +77,10 @@ _SIGNATURES: Mapping[str, tuple[Any, ...]] = {
     "cuFuncGetParamInfo": (c_void_p, c_size_t, POINTER(c_size_t), POINTER(c_size_t)),
     "cuStreamCreate": (POINTER(c_void_p), c_uint),
     "cuStreamSynchronize": (c_void_p,),
+    "cuEventCreate": (POINTER(c_void_p), c_uint),
+    "cuEventRecord": (c_void_p, c_void_p),
+    "cuEventSynchronize": (c_void_p,),
+    "cuEventElapsedTime": (POINTER(c_float), c_void_p, c_void_p),
     "cuLaunchKernel": (c_void_p, *(c_uint,) * 7, c_void_p, POINTER(c_void_p), c_void_p),
     "cuStreamBeginCapture_v2": (c_void_p, c_int),
     "cuStreamEndCapture": (c_void_p, POINTER(c_void_p)),
@@ -72,7 +91,8 @@ _SIGNATURES: Mapping[str, tuple[Any, ...]] = {
     "cuGraphInstantiateWithFlags": (POINTER(c_void_p), c_void_p, c_ulonglong),
     "cuGraphLaunch": (c_void_p, c_void_p),
     "cuFuncGetName": (POINTER(c_char_p), c_void_p),
-    "cuKernelGetName": (POINTER(c_char_p), c_void_p),
+    "cuFuncGetModule": (POINTER(c_void_p), c_void_p),
+    "cuKernelGetFunction": (POINTER(c_void_p), c_void_p),
     "cuGetErrorName": (c_int, POINTER(c_char_p)),
     "cuGetErrorString": (c_int, POINTER(c_char_p)),
 }
@@ -88,6 +108,10 @@ class DeviceInfo(msgspec.Struct, frozen=True):
     memory: int  # bytes in all
     multiprocessors: int
     shared_limit: int  # bytes of shared memory that a block can be given
+
+    def described(self) -> str:
+        """What evidence says of it."""
+        return f"{self.name}, {self.arch}, driver {self.driver or 'unknown'}, CUDA {self.cuda}"
 
 
 class NoDriver(Exception):

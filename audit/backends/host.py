@@ -6,6 +6,7 @@ that whatever a kernel did to them is still there after a crash.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +19,36 @@ from audit.bundle import Argument, Bundle
 _SCRIPT, _REPORT = "host.script", "host.report"
 
 
-def run(folder: Path, bundle: Bundle, build: HostBuild, limit: float, threads: int) -> Outcome:
-    """Execute a bundle with a built program; `limit` in seconds, `threads` operating-system threads."""
+def run(
+    folder: Path,
+    bundle: Bundle,
+    build: HostBuild,
+    limit: float,
+    threads: int,
+    *,
+    under: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    errors: str = "",
+) -> Outcome:
+    """Execute a bundle with a built program; `limit` in seconds, `threads` operating-system threads.
+
+    `under` is a command that runs the program, such as a debugger's, `env` the whole environment, and `errors` the
+    name of a file in `folder` that takes its standard error.
+    """
     files = bundle.copies(folder)
-    (folder / _SCRIPT).write_text(_script(bundle, build, files, threads))
-    return child.execute([build.executable, folder / _SCRIPT], folder / _REPORT, files, limit)
+    (folder / _SCRIPT).write_text(_script(bundle, build, files, threads, errors))
+    return child.execute([*under, build.executable, folder / _SCRIPT], folder / _REPORT, files, limit, env)
 
 
-def _script(bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]], threads: int) -> str:
+def reported(folder: Path) -> list[str]:
+    """The lines that the program reported, so far if it did not end."""
+    return child.reported(folder / _REPORT)
+
+
+def _script(bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]], threads: int, errors: str) -> str:
     entries = build.identity.entries
-    lines = ["kernel-audit-host 1", f"report {_REPORT}", f"threads {threads}", f"seed {bundle.schedule_seed}"]
+    lines = ["kernel-audit-host 1", *([f"errors {errors}"] if errors else [])]
+    lines += [f"report {_REPORT}", f"threads {threads}", f"seed {bundle.schedule_seed}"]
     lines += [f"buffer {slot.name} {slot.file} {slot.offset} {slot.size}" for slot in bundle.slots]
     for step in bundle.steps:
         lines.append(f"step {step.name}")

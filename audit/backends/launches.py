@@ -6,14 +6,21 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from audit.backends.driver import INVALID_VALUE, CudaError, Driver, KernelNode
-from audit.backends.memory import DeviceBuffers
 from audit.bundle import Argument, BundledLaunch
 
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _NON_BLOCKING, _THREAD_LOCAL, _KERNEL_NODE = 1, 1, 0
+
+
+class Buffers(Protocol):
+    """Where buffers lie on the device, by name: bytes in all, and the address of the first."""
+
+    def address(self, name: str) -> int: ...
+
+    def size(self, name: str) -> int: ...
 
 
 class LaunchError(Exception):
@@ -21,10 +28,11 @@ class LaunchError(Exception):
 
 
 class Kernel(NamedTuple):
-    """A function of the cubin, and the sizes of its parameters in bytes."""
+    """A function of the cubin that was loaded as `module`, and the sizes of its parameters in bytes."""
 
     entry: str
     symbol: str
+    module: c_void_p
     function: c_void_p
     parameters: tuple[int, ...]
 
@@ -47,15 +55,18 @@ class Prepared(NamedTuple):
 
 
 class Launches:
-    """The launches of one step, in order, on a stream of their own."""
+    """The launches of one step, in order, on a stream of their own unless one is given."""
 
-    def __init__(self, driver: Driver, kernels: Mapping[str, Kernel], buffers: DeviceBuffers) -> None:
+    def __init__(
+        self, driver: Driver, kernels: Mapping[str, Kernel], buffers: Buffers, stream: c_void_p | None = None
+    ) -> None:
         self._driver, self._kernels, self._buffers = driver, kernels, buffers
         self._prepared: list[Prepared] = []
         self._graph: c_void_p | None = None
         self._nodes: tuple[Seen, ...] = ()
-        self._stream = c_void_p()
-        driver.call("cuStreamCreate", byref(self._stream), _NON_BLOCKING)
+        self._stream = stream or c_void_p()
+        if stream is None:
+            driver.call("cuStreamCreate", byref(self._stream), _NON_BLOCKING)
 
     def prepare(self, launches: Sequence[BundledLaunch]) -> None:
         """Resolve the arguments. Raises LaunchError where a launch does not fit its kernel or the device."""
@@ -72,30 +83,36 @@ class Launches:
                 ) from None
 
     def capture(self) -> None:
-        """Capture all launches in a graph, once; from now on `run` launches that graph."""
+        """Capture all launches in a graph, once, for `replay`. Raises LaunchError where it is not just these."""
         self._driver.call("cuStreamBeginCapture_v2", self._stream, _THREAD_LOCAL)
-        for prepared in self._prepared:
-            self._launch(prepared)
+        self.enqueue()
         graph, executable = c_void_p(), c_void_p()
         self._driver.call("cuStreamEndCapture", self._stream, byref(graph))
         self._nodes = tuple(self._seen(node) for node in self._chain(graph))
         self._driver.call("cuGraphInstantiateWithFlags", byref(executable), graph, 0)
         self._graph = executable
 
+    def enqueue(self) -> None:
+        """Launch all of them one after the other, and wait for none."""
+        for prepared in self._prepared:
+            self._launch(prepared)
+
     def run(self, on_end: Callable[[Seen], None]) -> None:
         """Execute; `on_end` takes each launch once it has run to its end. Raises CudaError where one does not."""
         self._driver.call("cuCtxSynchronize")  # copies from pageable memory may still be on their way
-        if self._graph is not None:
-            self._driver.call("cuGraphLaunch", self._graph, self._stream)
-            self._driver.call("cuStreamSynchronize", self._stream)
-            for node in self._nodes:
-                on_end(node)
-            return
         for prepared in self._prepared:
             self._launch(prepared)
             self._driver.call("cuStreamSynchronize", self._stream)
             launch = prepared.launch
             on_end(Seen(launch.entry, prod(launch.grid), prod(launch.block)))
+
+    def replay(self, on_end: Callable[[Seen], None]) -> None:
+        """Execute the captured graph; otherwise as `run`."""
+        self._driver.call("cuCtxSynchronize")
+        self._driver.call("cuGraphLaunch", self._graph, self._stream)
+        self._driver.call("cuStreamSynchronize", self._stream)
+        for node in self._nodes:
+            on_end(node)
 
     def _launch(self, prepared: Prepared) -> None:
         launch = prepared.launch
@@ -151,16 +168,18 @@ class Launches:
         if kind.value != _KERNEL_NODE:
             raise LaunchError(f"the captured graph holds a node of type {kind.value}, which is no kernel")
         self._driver.call("cuGraphKernelNodeGetParams_v2", node, byref(kernel_node))
-        symbol = c_char_p()
-        if kernel_node.function:
-            self._driver.call("cuFuncGetName", byref(symbol), kernel_node.function)
-        else:
-            self._driver.call("cuKernelGetName", byref(symbol), kernel_node.kernel)
+        function, module, symbol = c_void_p(kernel_node.function), c_void_p(), c_char_p()
+        if not kernel_node.function:
+            self._driver.call("cuKernelGetFunction", byref(function), kernel_node.kernel)
+        self._driver.call("cuFuncGetName", byref(symbol), function)
+        self._driver.call("cuFuncGetModule", byref(module), function)
         name = (symbol.value or b"").decode(errors="replace")
-        entry = next((kernel.entry for kernel in self._kernels.values() if kernel.symbol == name), None)
-        if entry is None:
+        kernel = next((kernel for kernel in self._kernels.values() if kernel.symbol == name), None)
+        if kernel is None:
             raise LaunchError(f"the captured graph launches {name!r}, which is no entry of the bundle")
-        return Seen(entry, prod(kernel_node.grid), prod(kernel_node.block))
+        if module.value != kernel.module.value:
+            raise LaunchError(f"the captured graph launches a {name!r} of another module than the one that was loaded")
+        return Seen(kernel.entry, prod(kernel_node.grid), prod(kernel_node.block))
 
 
 def load_kernels(driver: Driver, cubin: bytes, symbols: Mapping[str, str]) -> dict[str, Kernel]:
@@ -171,7 +190,7 @@ def load_kernels(driver: Driver, cubin: bytes, symbols: Mapping[str, str]) -> di
     for entry, symbol in symbols.items():
         function = c_void_p()
         driver.call("cuModuleGetFunction", byref(function), module, symbol.encode())
-        kernels[entry] = Kernel(entry, symbol, function, _parameters(driver, function))
+        kernels[entry] = Kernel(entry, symbol, module, function, _parameters(driver, function))
     return kernels
 
 

@@ -26,7 +26,12 @@ class DeviceBuffers:
         self._refuse_too_much()
         for slot in slots:
             self._bases[slot.name] = self._allocate(slot)
-            self._upload(folder / slot.file, self._bases[slot.name], slot.file_size)
+        self.reset()
+
+    def reset(self) -> None:
+        """Load every slot's file, guards included: what the launches before did is gone."""
+        for slot in self._slots.values():
+            self._upload(self._folder / slot.file, self._bases[slot.name], slot.file_size)
 
     def address(self, name: str) -> int:
         """Where the data of a buffer start."""

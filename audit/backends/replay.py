@@ -1,7 +1,8 @@
 """The process that replays a bundle on a GPU: `python -m audit.backends.replay FOLDER`.
 
 Beside the bundle the folder holds `cuda.json` (`Order`) and the cubin. The report has the host program's lines:
-identity, step, launch, error, done; and `refused`, where what stands in the way is not a kernel.
+identity, step, launch, error, done; `mode`, before the steps of each; and `refused`, where what stands in the way is
+not a kernel.
 `python -m audit.backends.replay --device` prints a line of JSON about the device instead.
 """
 
@@ -24,19 +25,23 @@ from audit.bundle import MANIFEST, Bundle
 ORDER, REPORT = "cuda.json", "cuda.report"
 Mode = Literal["plain", "graph"]
 _ENDED_BADLY, _USAGE = 1, 2
+_AFTER = ".after"
 
 
 class Order(msgspec.Struct, frozen=True):
     """How a bundle is to be replayed; all names are files of the bundle's folder."""
 
-    mode: Mode
+    modes: tuple[Mode, ...]  # all steps in each, one mode after the other
     cubin: str
     symbols: dict[str, str]  # entry -> its name inside the cubin; its place is the index that is reported
-    saves: dict[str, dict[str, str]]  # step -> buffer -> file
+    saves: dict[Mode, dict[str, dict[str, str]]]  # mode -> step -> buffer -> file
 
 
 def replay(folder: Path, report: Callable[[str], None]) -> None:
-    """All steps of the bundle in `folder`; `report` takes one line at a time.
+    """All steps of the bundle in `folder`, in every mode; `report` takes one line at a time.
+
+    Each mode begins with the buffers as the bundle has them. The inputs' files are left as the first mode left the
+    inputs.
 
     Raises NoDriver or Refused before anything runs, LaunchError or CudaError for what a kernel or its launch did.
     """
@@ -53,25 +58,34 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     except CudaError as error:
         raise Refused(str(error)) from None
     launches.prepare(bundle.launches)
-    if order.mode == "graph":  # after every allocation, before the first step: one graph serves all steps
-        launches.capture()
     indices = {entry: index for index, entry in enumerate(order.symbols)}
+    inputs = [slot for slot in bundle.slots if slot.role == "in"]
 
     def on_end(seen: Seen) -> None:
         report(f"launch {indices[seen.entry]} {seen.entry} {seen.blocks} {seen.threads}")
 
-    for step in bundle.steps:
-        report(f"step {step.name}")
-        for name, file in step.loads.items():
-            buffers.load(name, file)
-        for name, word in step.poison.items():
-            buffers.fill(name, bytes.fromhex(word))
-        launches.run(on_end)
-        for name, file in order.saves[step.name].items():
-            buffers.save(name, file)
-    for slot in bundle.slots:
-        if slot.role == "in":
-            buffers.save(slot.name, slot.file)
+    for mode in order.modes:
+        report(f"mode {mode}")
+        if mode != order.modes[0]:
+            buffers.reset()
+        execute = launches.run
+        if mode == "graph":  # captured once, on the bundle's own inputs and before any step's: it serves all steps
+            launches.capture()
+            execute = launches.replay
+        for step in bundle.steps:
+            report(f"step {step.name}")
+            for name, file in step.loads.items():
+                buffers.load(name, file)
+            for name, word in step.poison.items():
+                buffers.fill(name, bytes.fromhex(word))
+            execute(on_end)
+            for name, file in order.saves[mode][step.name].items():
+                buffers.save(name, file)
+        if mode == order.modes[0]:
+            for slot in inputs:
+                buffers.save(slot.name, slot.file + _AFTER)  # aside: the next mode loads the bundle's own
+    for slot in inputs:
+        (folder / (slot.file + _AFTER)).replace(folder / slot.file)
     report("done")
 
 

@@ -30,6 +30,7 @@ _COMMON_FLAGS = (
     "-fwrapv",  # as on the GPU, so that an overflowing index goes wrong here too
     "-pthread",
 )
+X86 = platform.machine() in ("x86_64", "AMD64")
 _X86_FLAGS = ("-mavx2", "-mfma", "-mf16c")
 
 
@@ -42,7 +43,7 @@ class Compiler(msgspec.Struct, frozen=True):
     @property
     def flags(self) -> tuple[str, ...]:
         """The flags of every host build: AVX2 and FMA are the baseline on x86-64, never the machine's own set."""
-        return _COMMON_FLAGS + (_X86_FLAGS if platform.machine() in ("x86_64", "AMD64") else ())
+        return _COMMON_FLAGS + (_X86_FLAGS if X86 else ())
 
     def run(self, arguments: Sequence[str | Path], cwd: Path) -> None:
         """Raises CompileError with the compiler's first errors."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import io
 import os
 import re
 import shutil
@@ -20,6 +21,7 @@ from typing import Any
 
 import msgspec
 
+from audit.build import cubin as contents
 from audit.build.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256
 from audit.build.rewrite import quoted
 from audit.build.sources import PORTABLE, project_sources
@@ -27,6 +29,7 @@ from audit.errors import CompileError, PlanError, ToolMissing
 
 _MAIN = "kernel_audit_main.cu"
 _TABLE = "kernel_audit_entries"
+_VERBOSE = "--ptxas-options=-v"  # ptxas then says what each kernel takes
 _PACKAGES = "cuda-core cuda-bindings nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt"
 _MESSAGE_LINES = 20
 
@@ -46,17 +49,20 @@ def compile_cubin(
     *,
     arch: str = "sm_90",
     defines: Mapping[str, str] = {},
+    line_info: bool = False,
 ) -> CubinBuild:
     """Compile `source` (a path, absolute or relative to `root`) with the kernels `entries` for one architecture.
 
-    What is compiled is a copy of the bytes that the identity records. Raises ProjectError or CompileError for the
-    source, ToolMissing if there is neither cuda.core nor nvcc.
+    `line_info` lets a sanitizer name lines of the source; the instructions are the same. What is compiled is a copy of
+    the bytes that the identity records. Raises ProjectError or CompileError for the source, ToolMissing if there is
+    neither cuda.core nor nvcc.
     """
     entries = checked_entries(entries)
     if not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
         raise PlanError(f"arch {arch!r}: a real architecture is expected, such as sm_90")
     files = project_sources(root, source)
     first = next(iter(files))
+    flags = _Flags(arch, dict(defines), line_info)
     with tempfile.TemporaryDirectory(prefix="kernel-audit-") as name:
         tree = Path(name)
         for file, content in files.items():
@@ -64,9 +70,9 @@ def compile_cubin(
             (tree / file).write_bytes(content)
         module = _cuda_core()
         compiled = (
-            _by_nvrtc(module, tree, first, entries, arch, defines)
+            _by_nvrtc(module, tree, first, entries, flags)
             if module is not None
-            else _by_nvcc(tree, first, entries, arch, defines)
+            else _by_nvcc(tree, first, entries, flags)
         )
     hashes = {file: sha256(content) for file, content in files.items()}
     parts = {
@@ -89,8 +95,25 @@ def compile_cubin(
         flags=compiled.flags,
         binary_sha256=sha256(compiled.cubin),
         binary_fnv=fnv1a64(compiled.cubin),
+        code=contents.describe(compiled.cubin, compiled.symbols, compiled.log),
     )
     return CubinBuild(compiled.cubin, compiled.symbols, identity)
+
+
+class _Flags(msgspec.Struct, frozen=True):
+    arch: str
+    defines: dict[str, str]
+    line_info: bool
+
+    @property
+    def of_lines(self) -> tuple[str, ...]:
+        return ("-lineinfo",) if self.line_info else ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """As the command line has them."""
+        named = (f"-D{key}={value}" for key, value in self.defines.items())
+        return ("-std=c++17", f"-arch={self.arch}", "--fmad=false", *self.of_lines, _VERBOSE, *named)
 
 
 class _Compiled(msgspec.Struct, frozen=True):
@@ -98,6 +121,7 @@ class _Compiled(msgspec.Struct, frozen=True):
     symbols: dict[str, str]
     compiler: str
     flags: tuple[str, ...]
+    log: str  # what ptxas says of every kernel
 
 
 def _cuda_core() -> Any:
@@ -112,22 +136,23 @@ def _cuda_core() -> Any:
     return None
 
 
-def _by_nvrtc(
-    core: Any, tree: Path, source: str, entries: tuple[str, ...], arch: str, defines: Mapping[str, str]
-) -> _Compiled:
+def _by_nvrtc(core: Any, tree: Path, source: str, entries: tuple[str, ...], flags: _Flags) -> _Compiled:
     include = _cuda_headers()
     options = core.ProgramOptions(
         name=str(tree / _MAIN),  # NVRTC looks for quoted includes in the folder of this name first
-        arch=arch,
+        arch=flags.arch,
         std="c++17",
         fma=False,
-        define_macro=[(key, value) for key, value in defines.items()] or None,
+        define_macro=[(key, value) for key, value in flags.defines.items()] or None,
         include_path=[str(path) for path in (tree, PORTABLE, include)],
+        ptxas_options=["-v"],
+        lineinfo=flags.line_info or None,
     )
+    log = io.StringIO()
     try:
         # Never print the compiled object: its repr needs a driver, and can hang what comes after.
         compiled = core.Program(f"#include {quoted(source)}\n", "c++", options).compile(
-            "cubin", name_expressions=entries
+            "cubin", name_expressions=entries, logs=log
         )
     except Exception as error:
         if "NVRTC_ERROR_COMPILATION" not in str(error) and "NVRTC_ERROR_NAME" not in str(error):
@@ -139,11 +164,12 @@ def _by_nvrtc(
         bytes(compiled.code),
         {name: symbol.decode() for name, symbol in compiled.symbol_mapping.items()},
         f"NVRTC {major}.{minor}, headers {_header_version(include)}, cuda.core {version('cuda-core')}",
-        ("-std=c++17", f"-arch={arch}", "--fmad=false", *(f"-D{key}={value}" for key, value in defines.items())),
+        flags.words,
+        log.getvalue(),
     )
 
 
-def _by_nvcc(tree: Path, source: str, entries: tuple[str, ...], arch: str, defines: Mapping[str, str]) -> _Compiled:
+def _by_nvcc(tree: Path, source: str, entries: tuple[str, ...], flags: _Flags) -> _Compiled:
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         raise ToolMissing(
@@ -152,24 +178,29 @@ def _by_nvcc(tree: Path, source: str, entries: tuple[str, ...], arch: str, defin
     # The table makes nvcc instantiate the templates, and says in PTX what each entry is called.
     table = ", ".join(f"(void*)({entry})" for entry in entries)
     (tree / _MAIN).write_text(f"#include {quoted(source)}\n__device__ void* const volatile {_TABLE}[] = {{{table}}};\n")
-    flags = ("-std=c++17", f"-arch={arch}", "--fmad=false", *(f"-D{key}={value}" for key, value in defines.items()))
-    _run([nvcc, *flags, f"-I{tree}", f"-I{PORTABLE}", "-ptx", "-o", "main.ptx", _MAIN], tree)
+    _run([nvcc, *flags.words, f"-I{tree}", f"-I{PORTABLE}", "-ptx", "-o", "main.ptx", _MAIN], tree)
     names = re.search(rf"\b{_TABLE}\[\d+\] = {{([^}}]*)}}", (tree / "main.ptx").read_text())
     if names is None:
         raise CompileError(f"{source}: nvcc gave no names for {', '.join(entries)}; are they kernels (__global__)?")
     symbols = [name.strip() for name in names.group(1).split(",")]
-    _run([nvcc, f"-arch={arch}", "-cubin", "-o", "main.cubin", "main.ptx"], tree)
-    release = _run([nvcc, "--version"], tree).strip().splitlines()[-1]
+    assembled = _run(
+        [nvcc, f"-arch={flags.arch}", *flags.of_lines, _VERBOSE, "-cubin", "-o", "main.cubin", "main.ptx"], tree
+    )
+    release = _run([nvcc, "--version"], tree).stdout.strip().splitlines()[-1]
     return _Compiled(
-        (tree / "main.cubin").read_bytes(), dict(zip(entries, symbols, strict=True)), f"nvcc {release}", flags
+        (tree / "main.cubin").read_bytes(),
+        dict(zip(entries, symbols, strict=True)),
+        f"nvcc {release}",
+        flags.words,
+        assembled.stderr,
     )
 
 
-def _run(command: Sequence[str], tree: Path) -> str:
+def _run(command: Sequence[str], tree: Path) -> subprocess.CompletedProcess[str]:
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise CompileError(_shortened(done.stderr or done.stdout, tree))
-    return done.stdout
+    return done
 
 
 def _shortened(text: str, tree: Path) -> str:

@@ -13,8 +13,9 @@ import msgspec
 from audit.build.cache import cached_folder, default_cache
 from audit.build.compiler import Compiler, find_compiler
 from audit.build.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256
+from audit.build.instrumentation import Sanitizer, find_instrumentation
 from audit.build.rewrite import quoted, rewrite
-from audit.build.sources import PORTABLE, SIMT, decoded, project_sources
+from audit.build.sources import PORTABLE, SIMT, decoded, project_sources, quoted_includes
 from audit.errors import PlanError
 
 _PROGRAM, _IDENTITY, _OBJECT = "program", "identity.json", "object.o"
@@ -40,10 +41,11 @@ TARGETS = {
 
 
 class HostBuild(msgspec.Struct, frozen=True):
-    """A program that executes a bundle's script."""
+    """A program that executes a bundle's script; plain, or instrumented for one sanitizer."""
 
     executable: Path
     identity: BuildIdentity
+    sanitizer: Sanitizer = ""
 
 
 def check_arch(arch: str) -> Target:
@@ -63,28 +65,36 @@ def build_host(
     arch: str = "sm_90",
     defines: Mapping[str, str] = {},
     cache: Path | None = None,
+    sanitizer: Sanitizer = "",
 ) -> HostBuild:
     """Build `source` (a path, absolute or relative to `root`) with the kernels `entries`, or take it from the cache.
 
     An entry is a C++ expression, `softmax` or `splits<6, 256>`; its index in launches is its place. Raises
     ProjectError or CompileError for the source, ToolMissing for the machine, PlanError for an unknown `arch`.
+
+    A program for a sanitizer reports lines of the source; it must be run as `audit.sanitize.host` does.
     """
     entries = checked_entries(entries)
     check_arch(arch)
     files = project_sources(root, source)
     rewritten = {name: rewrite(decoded(name, content), name) for name, content in files.items()}
     compiler = find_compiler()
+    instrumentation = find_instrumentation(compiler, sanitizer)
+    runtime_flags = (*compiler.flags, *((f"-D{instrumentation.macro}",) if instrumentation else ()))
     cache = (cache or default_cache()).resolve()
     flags = (
-        *compiler.flags,
+        *runtime_flags,
+        *(instrumentation.kernel if instrumentation else ()),
         f"-DSIMT_ARCH={TARGETS[arch].model}",
         *(f"-D{key}={value}" for key, value in defines.items()),
     )
+    link_flags = (*runtime_flags, *(instrumentation.link if instrumentation else ()))
     parts = {
         "backend": "host",
         "arch": arch,
         "compiler": compiler.version,
         "flags": flags,
+        "link_flags": link_flags,
         "entries": entries,
         "sources": {name: sha256(content) for name, content in files.items()},
         "rewritten": rewritten,
@@ -93,10 +103,14 @@ def build_host(
     }
     key = build_key(parts)
 
+    def runtime_object(path: Path) -> Path:
+        needed = runtime_flags if _knows_sanitizers(path) else compiler.flags
+        return _runtime_object(compiler, needed, path, cache)
+
     def build(folder: Path) -> None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            objects = list(pool.map(lambda path: _runtime_object(compiler, path, cache), sorted(SIMT.glob("*.cc"))))
-        _compile(compiler, flags, rewritten, str(parts["program"]), objects, root.resolve(), folder)
+            objects = list(pool.map(runtime_object, sorted(SIMT.glob("*.cc"))))
+        _compile(compiler, flags, link_flags, rewritten, str(parts["program"]), objects, root.resolve(), folder)
         content = (folder / _PROGRAM).read_bytes()
         identity = BuildIdentity(
             backend="host",
@@ -114,7 +128,7 @@ def build_host(
 
     entry = cached_folder(cache, "host", key, (_PROGRAM, _IDENTITY), build)
     identity = msgspec.json.decode((entry / _IDENTITY).read_bytes(), type=BuildIdentity)
-    return HostBuild(entry / _PROGRAM, identity)
+    return HostBuild(entry / _PROGRAM, identity, sanitizer)
 
 
 def _program(source: str, entries: Sequence[str], arch: str) -> str:
@@ -131,6 +145,7 @@ def _program(source: str, entries: Sequence[str], arch: str) -> str:
 def _compile(
     compiler: Compiler,
     flags: Sequence[str],
+    link_flags: Sequence[str],
     rewritten: Mapping[str, str],
     program: str,
     objects: Sequence[Path],
@@ -161,23 +176,30 @@ def _compile(
         ],
         cwd=root,
     )
-    compiler.run([*flags, folder / "kernel.o", *objects, "-o", folder / _PROGRAM], cwd=root)
+    compiler.run([*link_flags, folder / "kernel.o", *objects, "-o", folder / _PROGRAM], cwd=root)
     (folder / "kernel.o").unlink()
 
 
-def _runtime_object(compiler: Compiler, path: Path, cache: Path) -> Path:
+def _runtime_object(compiler: Compiler, flags: Sequence[str], path: Path, cache: Path) -> Path:
     parts = {
         "compiler": compiler.version,
-        "flags": compiler.flags,
+        "flags": flags,
         "source": _hashes([path]),
         "headers": _hashes(SIMT.rglob("*.h")),
     }
 
     def build(folder: Path) -> None:
         prefix = f"-ffile-prefix-map={SIMT.parent}=audit"
-        compiler.run([*compiler.flags, prefix, "-c", path, "-o", folder / _OBJECT], cwd=SIMT.parent)
+        compiler.run([*flags, prefix, "-c", path, "-o", folder / _OBJECT], cwd=SIMT.parent)
 
     return cached_folder(cache, "runtime", build_key(parts), (_OBJECT,), build) / _OBJECT
+
+
+@cache_in_process
+def _knows_sanitizers(path: Path) -> bool:
+    """Whether a file of the runtime includes sanitizers.h, directly or not; the others are the same in every build."""
+    included = (path.parent / name for _, name in quoted_includes(path.read_text()))
+    return path.name == "sanitizers.h" or any(_knows_sanitizers(file.resolve()) for file in included)
 
 
 @cache_in_process

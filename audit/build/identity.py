@@ -11,7 +11,29 @@ import msgspec
 _FNV_BASIS, _FNV_PRIME, _WORD = 14695981039346656037, 1099511628211, 2**64 - 1
 
 
-class BuildIdentity(msgspec.Struct, frozen=True):
+class KernelRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the compiler says that one kernel takes: not what a launch uses of the device. None: it did not say."""
+
+    entry: str
+    symbol: str  # its name inside the cubin
+    registers: int | None = None  # of a thread
+    static_shared: int | None = None  # bytes of a block; what a launch asks for comes on top
+    stack: int | None = None  # bytes of a thread, spilled registers included
+    local: int | None = None  # bytes of a thread, beside the stack
+    spill_stores: int | None = None  # bytes of a thread
+    spill_loads: int | None = None
+
+
+class CodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is inside a cubin. None: there was no disassembler that reads it."""
+
+    kernels: tuple[KernelRecord, ...]
+    disassembler: str | None = None
+    disassembly_sha256: str | None = None  # of its text, which belongs to the disassembler's version
+    tensor_core: tuple[str, ...] | None = None  # the tensor-core instructions, sorted
+
+
+class BuildIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The record of one build, kept in evidence."""
 
     backend: str  # host or cuda
@@ -24,6 +46,7 @@ class BuildIdentity(msgspec.Struct, frozen=True):
     flags: tuple[str, ...]
     binary_sha256: str
     binary_fnv: str  # FNV-1a-64 over the binary's bytes, 16 hexadecimal digits
+    code: CodeRecord | None = None  # of a cubin
 
 
 def sha256(content: bytes) -> str:

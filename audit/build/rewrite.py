@@ -1,4 +1,7 @@
-"""`__shared__` declarations as C++ that the host's compiler takes; everything else stays, line for line.
+"""A CUDA source as C++ that the host's compiler takes, line for line.
+
+Inline assembly and headers of CUDA that `audit/simt` has not become errors that say so, there where the preprocessor
+keeps them. All else stays but `__shared__` declarations:
 
 `__shared__ T a[2], *b;` becomes typedefs, one static description for each object (in a template, one for each
 instantiation: its address is the object's identity) and references into the block's heap. The new text stands on
@@ -7,15 +10,26 @@ the declaration's first line and the line breaks of the old text follow, so that
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NoReturn
 
 from audit.build.lexer import Token, line_of, tokens
+from audit.build.sources import SIMT
 from audit.errors import CompileError
 
 _OPENING, _CLOSING = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
 _ALIGNMENTS = ("alignas", "__align__", "__attribute__")
 _STORAGE = ("extern", "static", "__shared__")
+_ASSEMBLY = ("asm", "__asm__", "__asm")
+_QUALIFIERS = ("volatile", "__volatile__", "inline", "__inline__", "goto")
+# Headers of CUDA and its libraries: never taken from an installed toolkit, where another compiler's path finds one.
+_CUDA_HEADER = re.compile(
+    r"(cuda|cub|thrust|nv|cutlass|cute|cooperative_groups|crt)/.+"
+    r"|(cuda|curand|cublas|cufft|cusparse|texture_|surface_|mma)\w*\.h(pp)?"
+)
+_ADVICE = "is not supported on the CPU; keep it under #ifdef __CUDACC__, with another way for the CPU"
 
 
 @lru_cache(maxsize=256)  # every variant and case asks again, for the same texts
@@ -24,16 +38,52 @@ def rewrite(source: str, name: str) -> str:
 
     Raises CompileError for a `__shared__` that is no declaration inside a function.
     """
-    edits = _edits(source, name, list(tokens(source)), count=0, inside=False)
-    for token in tokens(source):
-        if token.kind == "directive" and "__shared__" in token.text:
+    words = list(tokens(source))
+    edits = _edits(source, name, words, count=0, inside=False)
+    edits += _assembly(source, words)
+    for token in (word for word in words if word.kind == "directive"):
+        edits += _include(token)
+        if "__shared__" in token.text or "asm" in token.text:
             body = list(tokens(source, *_macro_body(source, token, name)))
             edits += _edits(source, name, body, count=len(edits), inside=True)
+            edits += _assembly(source, body)
     text, position = [f"#line 1 {quoted(name)}\n"], 0
     for start, end, replacement in sorted(edits):
         text += [source[position:start], replacement]
         position = end
     return "".join((*text, source[position:]))
+
+
+def _assembly(source: str, words: Sequence[Token]) -> list[tuple[int, int, str]]:
+    """Each `asm ("instructions" ...)` as an error; without instructions it is a barrier for the compiler, and stays."""
+    edits: list[tuple[int, int, str]] = []
+    for index, word in enumerate(words):
+        if word.text not in _ASSEMBLY or word.kind != "name":
+            continue
+        opening = index + 1
+        while opening < len(words) and words[opening].text in _QUALIFIERS:
+            opening += 1
+        if opening == len(words) or words[opening].text != "(":
+            continue
+        close = _matching(words, opening)
+        shown = ""
+        for part in words[opening + 1 : close]:
+            if part.kind != "string":
+                shown = shown or ("..." if part.text != ":" else "")  # a macro may stand for the instructions
+                break
+            shown += re.sub(r'^\w*R?"|"$|\\[nt]', "", part.text)
+        if shown:
+            end = words[close].end
+            said = f"inline assembly, `{' '.join(shown.split())[:40]}`, {_ADVICE}"
+            edits.append((word.start, end, f"static_assert(false, {quoted(said)})" + _breaks(source[word.start : end])))
+    return edits
+
+
+def _include(directive: Token) -> list[tuple[int, int, str]]:
+    found = re.match(r"#\s*include\s*<\s*([^>]+?)\s*>", directive.text)
+    if found is None or not _CUDA_HEADER.fullmatch(found[1]) or (SIMT / "include" / found[1]).is_file():
+        return []
+    return [(directive.start, directive.end, f"#error <{found[1]}> {_ADVICE}" + _breaks(directive.text))]
 
 
 def _macro_body(source: str, token: Token, name: str) -> tuple[int, int]:
@@ -44,7 +94,7 @@ def _macro_body(source: str, token: Token, name: str) -> tuple[int, int]:
     # Parameters follow the macro's name with nothing in between.
     if body and body[0].text == "(" and body[0].start == words[1].end:
         body = body[next(i for i, word in enumerate(body) if word.text == ")") + 1 :]
-    if body and all(word.text in _STORAGE for word in body):
+    if "__shared__" in token.text and body and all(word.text in _STORAGE for word in body):
         _refuse(
             source, token.start, name, "a macro that hides __shared__; write __shared__ where the variable is declared"
         )
@@ -120,13 +170,13 @@ def _edit(source: str, name: str, words: list[Token], count: int) -> tuple[int, 
             parts.append(f"static constexpr simt::SharedObject {variable}_{tag}_object{described}")
             place = f"simt::shared_object({variable}_{tag}_object)"
         parts.append(f"{kind}& {variable} = *static_cast<{kind}*>({place})")
-    breaks = "".join(part + "\n" for part in _line_ends(old))
-    return start, end, "; ".join(parts) + breaks
+    return start, end, "; ".join(parts) + _breaks(old)
 
 
-def _line_ends(text: str) -> list[str]:
-    """For each line break of `text`, what continues it: a backslash inside a macro, else nothing."""
-    return ["\\" if line.rstrip("\r").endswith("\\") else "" for line in text.split("\n")[:-1]]
+def _breaks(text: str) -> str:
+    """The line breaks of `text`, each with what continues the line: a backslash inside a macro, else nothing."""
+    lines = text.split("\n")[:-1]
+    return "".join(("\\" if line.rstrip("\r").endswith("\\") else "") + "\n" for line in lines)
 
 
 def _take_alignments(source: str, words: list[Token]) -> tuple[list[str], list[Token]]:
@@ -144,7 +194,7 @@ def _take_alignments(source: str, words: list[Token]) -> tuple[list[str], list[T
     return taken, rest
 
 
-def _matching(words: list[Token], index: int) -> int:
+def _matching(words: Sequence[Token], index: int) -> int:
     depth = 0
     for at in range(index, len(words)):
         depth += (words[at].text in _OPENING) - (words[at].text in _CLOSING)

@@ -51,7 +51,7 @@ def decoded(name: str, content: bytes) -> str:
 def _includes(root: Path, path: Path, text: str) -> list[Path]:
     name = path.relative_to(root).as_posix()
     paths = []
-    for line, wanted in _quoted_includes(text):
+    for line, wanted in quoted_includes(text):
         where = f'{name}:{line}: include "{wanted}"'
         if PurePosixPath(wanted).is_absolute():
             raise ProjectError(f"{where}: an absolute path; write it relative to this file or to the project's root")
@@ -69,7 +69,7 @@ def _includes(root: Path, path: Path, text: str) -> list[Path]:
 
 
 @lru_cache(maxsize=256)
-def _quoted_includes(text: str) -> tuple[tuple[int, str], ...]:
+def quoted_includes(text: str) -> tuple[tuple[int, str], ...]:
     """(line, name) of every include with quotes."""
     found = []
     for token in tokens(text):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 
-from audit.backends.outcome import Completed, Crashed, TimedOut
+from audit.backends.outcome import Completed, Crashed, LaunchCount, TimedOut
 from audit.checks.result import Figure, Result
 from audit.checks.view import View
 
@@ -23,18 +23,22 @@ def completion(view: View) -> Iterator[Result]:
         case Crashed(kind, message):
             yield Result("completion", "fail", f"crashed ({kind}): {message}")
         case Completed(launches):
-            planned = [
-                (step.name, launch.entry, prod(launch.grid), prod(launch.block))
-                for step in view.bundle.steps
-                for launch in view.bundle.launches
-            ]
-            seen = [(launch.step, launch.entry, launch.blocks, launch.threads) for launch in launches]
-            verdict = "pass" if seen == planned else "fail"
-            yield Result(
-                "completion",
-                "pass" if verdict == "pass" else "fail",
-                f"{len(seen)} launches seen, {len(planned)} planned"
-                + ("" if seen == planned else f"; seen {seen}, planned {planned}"),
-                measured=Figure.of(len(seen)),
-                limit=Figure.of(len(planned)),
-            )
+            steps = [step.name for step in view.bundle.steps]
+            yield _as_planned(view, steps, launches, "")
+            for execution, seen in view.launched.items():
+                yield _as_planned(view, steps[:1] if execution == "again" else steps, seen, f" ({execution})")
+
+
+def _as_planned(view: View, steps: Sequence[str], launches: Sequence[LaunchCount], which: str) -> Result:
+    planned = [
+        (step, launch.entry, prod(launch.grid), prod(launch.block)) for step in steps for launch in view.bundle.launches
+    ]
+    seen = [(launch.step, launch.entry, launch.blocks, launch.threads) for launch in launches]
+    return Result(
+        "completion",
+        "pass" if seen == planned else "fail",
+        f"{len(seen)} launches seen, {len(planned)} planned{which}"
+        + ("" if seen == planned else f"; seen {seen}, planned {planned}"),
+        measured=Figure.of(len(seen)),
+        limit=Figure.of(len(planned)),
+    )

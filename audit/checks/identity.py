@@ -11,7 +11,11 @@ from audit.spec import Binary
 
 
 def identity(view: View) -> Iterator[Result]:
-    """The process hashed its own executable; parent and candidate differ in source, binary and entry points."""
+    """The process hashed what it executed: its own program, or the cubin that it loaded. Parent and candidate differ in
+    source, binary and entry points, and in the names of their functions inside the cubins.
+
+    That every node of a captured graph is a function of the loaded cubin, the replay itself makes sure of.
+    """
     build = view.build
     if not isinstance(view.outcome, Completed) or build is None:
         return
@@ -39,6 +43,7 @@ def identity(view: View) -> Iterator[Result]:
         for what, mine, theirs in (
             ("binary", {build.binary_sha256}, {other.binary_sha256}),
             ("entry point", set(view.bundle.entries), set(view.parent.bundle.entries) if named_apart else set()),
+            ("function", _functions(view), _functions(view.parent) if named_apart else set()),
             ("build", {build.key}, {other.key}),
         )
         if mine & theirs
@@ -51,3 +56,9 @@ def identity(view: View) -> Iterator[Result]:
         else f"binary {build.binary_sha256[:16]} against {other.binary_sha256[:16]}, "
         f"entries {', '.join(view.bundle.entries)} against {', '.join(view.parent.bundle.entries)}",
     )
+
+
+def _functions(view: View) -> set[str]:
+    """The names that the launched kernels have inside their cubin; none on the host, whose program holds a table."""
+    code = view.build.code if view.build else None
+    return {kernel.symbol for kernel in code.kernels if kernel.entry in view.bundle.entries} if code else set()

@@ -10,7 +10,7 @@ import numpy as np
 
 from audit import arena
 from audit.arena import Snapshot
-from audit.backends.outcome import Outcome
+from audit.backends.outcome import LaunchCount, Outcome
 from audit.build.identity import BuildIdentity
 from audit.bundle import Bundle
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Variant
@@ -44,6 +44,8 @@ class View:
     parent: View | None
     graph: Sequence[Step] = ()  # on a GPU: all steps as replays of one captured graph
     on_host: Sequence[Step] = ()  # beside a GPU: all steps by the host backend
+    launched: Mapping[str, Sequence[LaunchCount]] = field(default_factory=dict)  # again, graph, host: what was seen
+    host_build: BuildIdentity | None = None  # what ran `on_host`
     revision: str | None = None  # of the sources; None: the working tree
 
     @cached_property

@@ -19,6 +19,8 @@ PASS, FINDINGS, USAGE, INCONCLUSIVE = 0, 1, 2, 3
 
 _COMMANDS = {
     "run": "Audit every planned case of a shape.",
+    "sanitize": "Look for races, stray accesses, and what nobody wrote.",
+    "bench": "Time variants in pairs on a GPU.",
     "list": "Show shapes, variants, default plans and captures.",
     "report": "Render evidence as one HTML page.",
     "capture": "Record inputs from a live model.",

@@ -94,12 +94,20 @@ def _named(names: tuple[str, ...]) -> tuple[str, ...] | None:
 
 def _axes(contexts: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, list[AxisValue]]:
     chosen: dict[str, list[AxisValue]] = {"context": list(contexts)} if contexts else {}
-    for word in axes:
+    for name, value in axis_values(axes):
+        chosen.setdefault(name, []).append(value)
+    return chosen
+
+
+def axis_values(words: tuple[str, ...]) -> list[tuple[str, AxisValue]]:
+    """What `--axis NAME=VALUE` says, once for each. Raises PlanError where it says something else."""
+    found = []
+    for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
             raise PlanError(f"--axis: expected NAME=VALUE, but got {word!r}")
-        chosen.setdefault(name, []).append(_number(value))
-    return chosen
+        found.append((name, _number(value)))
+    return found
 
 
 def _number(text: str) -> AxisValue:

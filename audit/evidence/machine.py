@@ -18,7 +18,7 @@ def describe(device: str | None = None) -> Machine:
         processor=_processor(),
         cores=os.cpu_count() or 1,
         python=platform.python_version(),
-        packages={name: _version(name) for name in ("numpy", "mpmath", "msgspec", "safetensors")},
+        packages={name: version(name) for name in ("numpy", "mpmath", "msgspec", "safetensors")},
         device=device,
     )
 
@@ -46,7 +46,8 @@ def _processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def _version(name: str) -> str:
+def version(name: str) -> str:
+    """Of an installed distribution, or `absent`."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

@@ -11,7 +11,9 @@ from audit.plan import Plan
 from audit.spec import Case
 from audit.vacuity import Exposure, OmissionShare, unseen
 
-SCHEMA = 1
+SCHEMA = 2
+OLDER = (1,)
+"""Versions that are still read. Schema 2 added what the compiler says of a cubin, and what its launches ask for."""
 
 
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,6 +47,7 @@ class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     results: tuple[Result, ...]
     metrics: tuple[Metric, ...]
     build: str | None  # key into `builds`
+    dynamic_shared: dict[str, int] = {}  # entry -> bytes of shared memory a block that its launches ask for, the most
 
 
 class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

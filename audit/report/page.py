@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from functools import cache
-
-import jinja2
 
 from audit.checks.result import Figure, Verdict, worst
 from audit.evidence.findings import findings
 from audit.evidence.schema import Audit, CaseRecord, Evidence
 from audit.report import tables
 from audit.report.tables import value
+from audit.report.template import template
 
 _ORDER = {"fail": 0, "inconclusive": 1, "pass": 2}
 _MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–"}
@@ -20,7 +18,7 @@ _MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–"}
 def render(evidence: Evidence) -> str:
     """The page for one run. Everything from the evidence is escaped."""
     audits = sorted(evidence.audits, key=lambda audit: _ORDER[audit.verdict])
-    return _template().render(
+    return template("run.html.j2").render(
         evidence=evidence,
         summary=evidence.summary,
         audits=audits,
@@ -31,6 +29,7 @@ def render(evidence: Evidence) -> str:
         captures=tables.captures(evidence),
         vacuity=tables.vacuity(evidence),
         metrics=tables.metric_rows(evidence),
+        cubins=tables.build_rows(evidence),
         check_names=evidence.plan.checks,
         check_verdict=_check_verdict,
         marks=_MARKS,
@@ -70,15 +69,3 @@ def _figure(figure: Figure | None) -> str:
 
 def _share(record: CaseRecord) -> str:
     return "" if record.omission_share is None else f"{100 * value(record.omission_share.share):.1f} %"
-
-
-@cache
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("audit.report", "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("run.html.j2")

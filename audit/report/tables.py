@@ -7,6 +7,7 @@ from collections import Counter
 
 import msgspec
 
+from audit.build.identity import BuildIdentity, CodeRecord, KernelRecord
 from audit.checks.result import Figure, Result
 from audit.evidence.schema import Audit, Evidence
 from audit.metrics import Metric
@@ -108,6 +109,31 @@ def metric_rows(evidence: Evidence) -> list[MetricRow]:
             if key not in found or not value(metric.relative_l2) <= value(found[key].metric.relative_l2):
                 found[key] = MetricRow(audit.case, audit.variant, metric)
     return list(found.values())
+
+
+class BuildRow(msgspec.Struct, frozen=True):
+    """One cubin: its record, what ptxas says of each kernel, and what the launches ask for on top."""
+
+    key: str
+    build: BuildIdentity
+    code: CodeRecord
+    kernels: tuple[tuple[KernelRecord, int | None], ...]  # with the dynamic shared memory of a block, bytes, the most
+
+
+def build_rows(evidence: Evidence) -> list[BuildRow]:
+    """The cubins of a run; none where it executed on the host, or where older evidence does not describe them."""
+    asked: dict[tuple[str, str], int] = {}
+    for audit in evidence.audits:
+        for entry, size in audit.dynamic_shared.items():
+            key = (audit.build or "", entry)
+            asked[key] = max(size, asked.get(key, 0))
+    return [
+        BuildRow(
+            key, build, build.code, tuple((kernel, asked.get((key, kernel.entry))) for kernel in build.code.kernels)
+        )
+        for key, build in evidence.builds.items()
+        if build.code is not None
+    ]
 
 
 def value(figure: Figure) -> float:

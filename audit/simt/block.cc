@@ -65,8 +65,13 @@ void Block::run(const Grid& grid, std::uint64_t number) {
     warp.cursor = kLanes - 1;
     active_warps_ |= bit(first / kLanes);
   }
+#ifdef SIMT_SANITIZER_THREAD
+  if (only_reads()) return;
+#endif
+  begin_block(stacks_, threads_);
   for (unsigned thread = 0; thread < threads_; ++thread) {
     thread_indices_[thread] = thread_index(thread);
+    name_thread(thread, index_, thread_indices_[thread]);
     start_context(contexts_[thread], stacks_.stack(thread), StackPool::usable(thread), fiber_main);
   }
 
@@ -77,10 +82,19 @@ void Block::run(const Grid& grid, std::uint64_t number) {
   gridDim = dim3(grid.blocks);
   current_ = 0;
   enter(next_thread());
+  before_switch(kScheduler, current_);
   switch_context(scheduler_, contexts_[current_]);
+  after_switch(kScheduler);
   running_ = false;
+  end_block(threads_);
   shared_.end_block();
   running_block = nullptr;
+}
+
+inline void Block::switch_threads(unsigned left, unsigned resumed) {
+  before_switch(left, resumed);
+  switch_context(contexts_[left], contexts_[resumed]);
+  after_switch(left);
 }
 
 inline void Block::enter(unsigned thread) {
@@ -131,11 +145,12 @@ inline void Block::suspend() {
   const unsigned next = next_thread();
   if (next == left) return;
   enter(next);
-  switch_context(contexts_[left], contexts_[next]);
+  switch_threads(left, next);
 }
 
 void Block::fiber_main() {
   Block& block = *running_block;
+  block.after_switch(block.current_);
   block.grid_->kernel->call(block.grid_->arguments);
   block.exit_thread();
 }
@@ -145,17 +160,20 @@ void Block::exit_thread() {
   warp.exited |= bit(lane());
   if (warp.in_collective != 0) fail_on_exit_from_collective(warp, lane());
   const unsigned left = current_;
+  end_thread(left);
   if (--live_ == 0) {
+    before_switch(left, kScheduler);
     switch_context(contexts_[left], scheduler_);
   } else {
     if (arrived_ == live_ && barrier_uniform_) release_barrier();
     enter(next_thread());
-    switch_context(contexts_[left], contexts_[current_]);
+    switch_threads(left, current_);
   }
   __builtin_unreachable();
 }
 
 unsigned Block::barrier(Barrier kind, bool predicate, Site site) {
+  before_effect();
   Warp& warp = warps_[current_ / kLanes];
   warp.slots[lane()].collective = &barriers[static_cast<unsigned>(kind)];
   warp.slots[lane()].site = site;
@@ -168,6 +186,7 @@ unsigned Block::barrier(Barrier kind, bool predicate, Site site) {
   }
   barrier_count_ += predicate ? 1 : 0;
   ++arrived_;
+  const unsigned turn = arrive(current_);
   warp.at_barrier |= bit(lane());
   if (arrived_ == live_ && barrier_uniform_) {
     release_barrier();
@@ -175,6 +194,7 @@ unsigned Block::barrier(Barrier kind, bool predicate, Site site) {
   } else {
     suspend();
   }
+  leave(current_, turn);
   return barrier_result_;
 }
 
@@ -188,6 +208,7 @@ void Block::release_barrier() {
 }
 
 std::uint64_t Block::collective(const Collective& collective, std::uint32_t mask, const LaneSlot& brought) {
+  before_effect();
   Warp& warp = warps_[current_ / kLanes];
   const unsigned self = lane();
   const Site& site = brought.site;
@@ -235,6 +256,7 @@ std::uint64_t Block::collective(const Collective& collective, std::uint32_t mask
 }
 
 std::uint32_t Block::converge(Site site) {
+  before_effect();
   Warp& warp = warps_[current_ / kLanes];
   LaneSlot& slot = warp.slots[lane()];
   slot.site = site;
@@ -258,6 +280,7 @@ void Block::release_converging(unsigned number) {
 }
 
 void Block::after_atomic(bool contended) {
+  before_effect();
   constexpr unsigned period = 64;
   if (!contended && ++atomics_ % period != 0) return;
   const unsigned left = current_;
@@ -271,7 +294,7 @@ void Block::after_atomic(bool contended) {
     return;
   }
   enter(next);
-  switch_context(contexts_[left], contexts_[next]);
+  switch_threads(left, next);
 }
 
 }  // namespace simt

@@ -13,6 +13,7 @@
 #include "failure.h"
 #include "include/vector_types.h"
 #include "include/simt_kernel.h"
+#include "sanitizers.h"
 #include "shared_memory.h"
 #include "stacks.h"
 
@@ -48,7 +49,7 @@ struct Warp {
   LaneSlot slots[kLanes];
 };
 
-class Block {
+class Block : private Watch {  // a base, so that an empty one takes no room
  public:
   Block();
   Block(const Block&) = delete;
@@ -65,9 +66,27 @@ class Block {
   SharedMemory& shared() { return shared_; }
   // "kernel NAME, block (x, y, z), thread (x, y, z): ", or nothing outside a kernel.
   void describe(char* text, std::size_t bytes, bool with_thread) const;
+  Watch& watch() { return *this; }
+  // A thread that is tried out ends here, at the first thing that another could notice.
+  void before_effect() {
+#ifdef SIMT_SANITIZER_THREAD
+    if (on_trial_) end_trial_here();
+#endif
+  }
+  unsigned thread() const { return current_; }
 
  private:
   static void fiber_main();
+#ifdef SIMT_SANITIZER_THREAD
+  bool only_reads();
+  bool run_in_turn();
+  static void turn_main();
+  void end_trial_here();
+
+  bool on_trial_ = false;
+  bool turn_ended_ = false;
+#endif
+  void switch_threads(unsigned left, unsigned resumed);
   void suspend();
   [[noreturn]] void exit_thread();
   void make_ready(unsigned warp, std::uint32_t lanes);

@@ -83,6 +83,7 @@ std::uint64_t join_collective(const Collective& collective, std::uint32_t mask, 
 std::uint32_t active_mask(Site site) { return current_block()->converge(site); }
 
 void trap(Site site) {
+  if (Block* block = current_block()) block->before_effect();
   char where[512];
   describe_current_thread(where, sizeof(where));
   fail(Failure::assertion, "%s%s:%d: __trap()", where, site.file, site.line);
@@ -111,7 +112,31 @@ std::uint64_t vote(Vote kind, std::uint32_t mask, std::uint64_t value, Site site
   LaneSlot slot{};
   slot.value = value;
   slot.site = site;
+#ifdef SIMT_SANITIZER_THREAD
+  if (kind == Vote::synchronise) {
+    Block& block = *current_block();
+    block.before_effect();
+    const unsigned turn = block.watch().arrive_in_warp(block.thread(), mask);
+    const std::uint64_t result = block.collective(votes[static_cast<unsigned>(kind)], mask, slot);
+    block.watch().leave_in_warp(block.thread(), mask, turn);
+    return result;
+  }
+#endif
   return current_block()->collective(votes[static_cast<unsigned>(kind)], mask, slot);
 }
+
+#ifdef SIMT_SANITIZER_THREAD
+void memory_fence() {
+  Block& block = *current_block();
+  block.before_effect();
+  block.watch().fence(block.thread());
+}
+
+bool has_fenced() {
+  Block& block = *current_block();
+  block.before_effect();
+  return block.watch().has_fenced(block.thread());
+}
+#endif
 
 }  // namespace simt

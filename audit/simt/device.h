@@ -63,6 +63,12 @@ unsigned current_lane();
 // Lets other threads of the block run now and then, so that a loop which spins on an atomic ends.
 void after_atomic(bool contended);
 
+#ifdef SIMT_SANITIZER_THREAD
+// __threadfence() of the running thread, and whether it has been there: its atomics publish what came before them.
+void memory_fence();
+bool has_fenced();
+#endif
+
 enum class Shuffle : unsigned char { index, up, down, exchange };
 std::uint64_t shuffle(Shuffle kind, std::uint32_t mask, std::uint64_t value, unsigned argument, int width,
                       std::uint64_t poison, Site site);

@@ -120,6 +120,9 @@ void fail(Failure kind, const char* format, ...) {
 }
 
 void install_signal_stack() {
+#ifdef SIMT_SANITIZER_ADDRESS
+  return;
+#endif
   static thread_local char* stack = nullptr;
   if (stack != nullptr) return;
   stack = static_cast<char*>(std::malloc(kSignalStack));
@@ -130,6 +133,9 @@ void install_signal_stack() {
 }
 
 void catch_signals() {
+#ifdef SIMT_SANITIZER_ADDRESS
+  return;  // AddressSanitizer's own handler knows the line
+#endif
   install_signal_stack();
   struct sigaction action {};
   action.sa_sigaction = on_signal;
@@ -142,6 +148,7 @@ void catch_signals() {
 // <assert.h> ends here: the C library's own would abort without saying which block and thread.
 extern "C" [[noreturn]] void __assert_fail(const char* expression, const char* file, unsigned int line,
                                            const char*) noexcept {
+  if (simt::Block* block = simt::current_block()) block->before_effect();
   char where[512];
   simt::describe_current_thread(where, sizeof(where));
   simt::fail(simt::Failure::assertion, "%s%s:%u: assertion `%s` failed", where, file, line, expression);

@@ -10,6 +10,11 @@ namespace {
 
 // Each stack takes two memory maps, and Linux allows a process 65,530 by default.
 constexpr unsigned kMaxStacks = 28'000;
+#ifdef SIMT_SANITIZER_THREAD
+constexpr bool kOneAtATime = true;  // ThreadSanitizer's fibers are kept in one pool, and slow each other down
+#else
+constexpr bool kOneAtATime = false;
+#endif
 
 void require(bool holds, const Grid& grid, const char* what, std::uint64_t value, std::uint64_t limit) {
   if (!holds)
@@ -53,7 +58,7 @@ void Launcher::run(const Grid& grid) {
   check_grid(grid);
   const std::uint64_t blocks = static_cast<std::uint64_t>(grid.blocks.x) * grid.blocks.y * grid.blocks.z;
   const unsigned block_threads = grid.threads.x * grid.threads.y * grid.threads.z;
-  const unsigned allowed = std::max(1U, std::min(threads_, kMaxStacks / block_threads));
+  const unsigned allowed = kOneAtATime ? 1U : std::max(1U, std::min(threads_, kMaxStacks / block_threads));
   const unsigned count = static_cast<unsigned>(std::min<std::uint64_t>(allowed, blocks));
   while (workers_.size() < count) workers_.push_back(std::make_unique<Block>());
 
@@ -63,10 +68,12 @@ void Launcher::run(const Grid& grid) {
     install_signal_stack();
     for (std::uint64_t k = next++; k < blocks; k = next++) block.run(grid, order(k));
   };
+  Watch::begin_launch();
   std::vector<std::thread> others;
   for (unsigned i = 1; i < count; ++i) others.emplace_back(work, std::ref(*workers_[i]));
   work(*workers_[0]);
   for (std::thread& other : others) other.join();
+  Watch::end_launch();
 }
 
 }  // namespace simt

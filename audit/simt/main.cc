@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "failure.h"
+#include "sanitizers.h"
 #include "script.h"
 
 int main(int count, char** arguments) {
@@ -11,5 +12,5 @@ int main(int count, char** arguments) {
   }
   simt::catch_signals();
   simt::run_script(arguments[1]);
-  return 0;
+  return simt::sanitizer_status();
 }

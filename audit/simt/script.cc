@@ -1,5 +1,6 @@
 #include "script.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -52,6 +53,7 @@ class Script {
     if (words_.empty()) return;
     const std::string command = word("a command");
     if (command == "report") open_report(word("a file").c_str()), report_identity();
+    else if (command == "errors") errors();
     else if (command == "threads") threads();
     else if (command == "seed") seed_ = number<std::uint64_t>("a seed");
     else if (command == "buffer") buffer();
@@ -96,6 +98,13 @@ class Script {
   T hex(const std::string& text, const char* what) const {
     if (text.size() != 2 * sizeof(T)) wrong(std::string(what) + " is expected, not `" + text + "`");
     return parse<T>(text, what, 16);
+  }
+
+  void errors() {
+    const std::string& name = word("a file");
+    const int file = open(name.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (file < 0 || dup2(file, STDERR_FILENO) < 0) wrong("cannot write `" + name + "`: " + std::strerror(errno));
+    close(file);
   }
 
   void threads() {

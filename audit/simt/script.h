@@ -2,6 +2,7 @@
 //
 //   kernel-audit-host 1
 //   report NAME
+//   errors NAME          standard error goes to this file from now on
 //   threads N
 //   seed S
 //   buffer NAME FILE OFFSET BYTES

@@ -9,13 +9,40 @@
 #include "failure.h"
 
 namespace simt {
+
+namespace {
+constexpr unsigned kStaticLimit = 48 * 1024;  // ptxas refuses more
+}
+
+void* SharedMemory::find_or_create(const SharedObject& object) {
+  for (const Placed& placed : placed_)
+    if (placed.object == &object) return placed.address;
+
+  const Unseen unseen;
+  static_bytes_ += object.bytes;
+  if (static_bytes_ > kStaticLimit)
+    fail_in_block(Failure::launch,
+                  "%s:%d: `%s` takes static shared memory to %zu bytes; the limit is %u, use extern __shared__",
+                  object.file, object.line, object.name, static_bytes_, kStaticLimit);
+  if (static_bytes_ + dynamic_bytes_ > limit_)
+    fail_in_block(Failure::launch,
+                  "%s:%d: `%s` takes shared memory to %zu bytes (%zu static, %u dynamic); the limit of %s is %u",
+                  object.file, object.line, object.name, static_bytes_ + dynamic_bytes_, static_bytes_,
+                  dynamic_bytes_, target.arch, limit_);
+
+  char* address = place(object);
+  placed_.push_back({&object, address});
+  return address;
+}
+
+#ifndef SIMT_SANITIZED  // else exact_shared_memory.cc
+
 namespace {
 
 constexpr std::size_t kHeapBytes = 1024 * 1024;  // the limit, guards and alignment fit many times over
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kGuardBytes = 64;
 constexpr unsigned kDynamicAlignment = 16;
-constexpr unsigned kStaticLimit = 48 * 1024;  // ptxas refuses more
 constexpr unsigned char kGuard = 0xB5;
 
 // Doubles what is written already, so that a large block costs no more than a copy.
@@ -58,21 +85,7 @@ void SharedMemory::begin_block(unsigned dynamic_bytes, unsigned limit) {
   std::memset(dynamic_ + dynamic_bytes, kGuard, static_cast<std::size_t>(end_ - dynamic_) - dynamic_bytes);
 }
 
-void* SharedMemory::find_or_create(const SharedObject& object) {
-  for (const Placed& placed : placed_)
-    if (placed.object == &object) return placed.address;
-
-  static_bytes_ += object.bytes;
-  if (static_bytes_ > kStaticLimit)
-    fail_in_block(Failure::launch,
-                  "%s:%d: `%s` takes static shared memory to %zu bytes; the limit is %u, use extern __shared__",
-                  object.file, object.line, object.name, static_bytes_, kStaticLimit);
-  if (static_bytes_ + dynamic_bytes_ > limit_)
-    fail_in_block(Failure::launch,
-                  "%s:%d: `%s` takes shared memory to %zu bytes (%zu static, %u dynamic); the limit of %s is %u",
-                  object.file, object.line, object.name, static_bytes_ + dynamic_bytes_, static_bytes_,
-                  dynamic_bytes_, target.arch, limit_);
-
+char* SharedMemory::place(const SharedObject& object) {
   // Exactly the declared alignment and no better, so that a vector access which needs more is found.
   const std::size_t period = 2 * object.alignment;
   const std::size_t first = reinterpret_cast<std::size_t>(free_) + kGuardBytes;
@@ -81,7 +94,6 @@ void* SharedMemory::find_or_create(const SharedObject& object) {
   poison(address, object.bytes);
   free_ = address + object.bytes;
   std::memset(free_, kGuard, kGuardBytes);
-  placed_.push_back({&object, address});
   return address;
 }
 
@@ -108,5 +120,7 @@ void SharedMemory::end_block() {
   if (!is_intact(dynamic_end, static_cast<std::size_t>(end_ - dynamic_end)))
     fail_in_block(Failure::memory, "a write past the end of dynamic shared memory, %u bytes at launch", dynamic_bytes_);
 }
+
+#endif
 
 }  // namespace simt

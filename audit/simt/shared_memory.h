@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device.h"
+#include "sanitizers.h"
 
 namespace simt {
 
@@ -33,9 +34,13 @@ class SharedMemory {
     char* address;
   };
 
+  char* place(const SharedObject& object);
+
+#ifndef SIMT_SANITIZED  // else every object has an allocation of its own
   char* base_;          // static objects grow from here
   char* end_;           // an inaccessible page starts here, right behind dynamic memory of whole 16 bytes
   char* free_ = nullptr;
+#endif
   char* dynamic_ = nullptr;
   unsigned dynamic_bytes_ = 0;
   unsigned limit_ = 0;

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "failure.h"
+#include "sanitizers.h"
 
 namespace simt {
 namespace {
@@ -23,6 +24,14 @@ struct Region {
 constexpr int kMaxRegions = 4096;
 Region regions[kMaxRegions];
 std::atomic<int> region_count{0};
+
+const Region* find_region(const void* address) {
+  const char* at = static_cast<const char*>(address);
+  const int count = region_count.load();
+  for (int i = 0; i < count && i < kMaxRegions; ++i)
+    if (at >= regions[i].base && at < regions[i].base + regions[i].bytes) return &regions[i];
+  return nullptr;
+}
 
 }  // namespace
 
@@ -45,17 +54,19 @@ void StackPool::reserve(std::size_t count) {
       fail(Failure::launch,
            "cannot make stack %zu of %zu: %s; ask for fewer OS threads or raise /proc/sys/vm/max_map_count",
            stacks_.size(), count, std::strerror(errno));
+#ifdef SIMT_SANITIZER_VALGRIND
+    (void)VALGRIND_STACK_REGISTER(stack, stack + kStackBytes);
+#endif
     stacks_.push_back(stack);
   }
 }
 
+bool is_stack(const void* address) { return find_region(address) != nullptr; }
+
 bool is_stack_guard(const void* address) {
-  const char* at = static_cast<const char*>(address);
-  const int count = region_count.load();
-  for (int i = 0; i < count && i < kMaxRegions; ++i)
-    if (at >= regions[i].base && at < regions[i].base + regions[i].bytes)
-      return static_cast<std::size_t>(at - regions[i].base) % kStride < kGuardBytes;
-  return false;
+  const Region* region = find_region(address);
+  if (region == nullptr) return false;
+  return static_cast<std::size_t>(static_cast<const char*>(address) - region->base) % kStride < kGuardBytes;
 }
 
 }  // namespace simt

@@ -25,6 +25,8 @@ class StackPool {
   std::vector<char*> stacks_;
 };
 
+// Whether `address` lies in any stack or guard page.
+bool is_stack(const void* address);
 // Whether `address` lies in the guard page of any stack; async-signal-safe.
 bool is_stack_guard(const void* address);
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
 
-from ..paged import axes, inputs, plans
+from ..paged import axes, inputs, plans, workset
 from .judgement import BOUNDS, MUTATIONS, REFERENCES, admit, omissions, precast
 from .probes import GROUPED_PROBES
 from .variants import VARIANTS
@@ -57,7 +57,14 @@ grouped = Operator(
     references=REFERENCES,
     bounds=BOUNDS,
     shapes=[Shape(f"q{rows}", {"rows": rows}) for rows in range(2, 9)],
-    plan={"": [*plans.contexts(first_steps_from=5_000), *plans.LAYOUTS, *plans.probes(PROBES)]},
+    plan={
+        "": [
+            *plans.contexts(first_steps_from=5_000, capacity=CAPACITY),
+            *plans.LAYOUTS,
+            plans.REPLAYED,
+            *plans.probes(PROBES),
+        ]
+    },
     captures={"": plans.CAPTURES},
     capture_axes=inputs.capture_axes,
     from_capture=inputs.captured,
@@ -70,4 +77,7 @@ grouped = Operator(
     mutations=MUTATIONS,
     omission_share=omissions,
     measured={"out": "out", "precast": "out"},
+    sanitize={"": plans.SANITIZED},
+    default="visible_tile",
+    bench=workset.BENCH,
 )

@@ -11,35 +11,51 @@ struct __align__(32) SharedLine {  // load_matrix_sync wants 32-byte alignment
   unsigned char bytes[32];
 };
 
+// What of the rows' state lies in shared memory: all of it, or, where each warp keeps it in registers, what
+// the warp of a row tells the others of one tile.
+template <int Slots, int PanelTiles, bool InRegisters>
+struct StateMemory {
+  float rescale[PanelTiles][Slots][16];  // a row's factor 16 times over: it is read as an accumulator fragment
+  float row_max[Slots];
+  float row_sum[Slots];
+};
+
+template <int Slots>
+struct StateMemory<Slots, 1, true> {
+  float new_max[Slots];
+  float tile_sum[Slots];
+};
+
 // Rows are padded by 16 bytes, so that a fragment's rows start in different banks.
-template <int D, int RowTiles, int Warps>
+template <int D, int RowTiles, int Warps, int PanelTiles = 1, bool StateInRegisters = false>
 struct SplitMemory {
   static constexpr int slots = RowTiles * kTileRows;
+  static constexpr int tokens = PanelTiles * kTileTokens;
   static constexpr int panel_stride = D + 8;
-  static constexpr int weight_stride = kTileTokens + 8;
-  static constexpr int score_stride = kTileTokens + 4;
+  static constexpr int weight_stride = tokens + 8;
+  static constexpr int score_stride = tokens + 4;
   static constexpr int stage_stride = 16 + 4;
 
   __half q[slots][panel_stride];
-  __half k[kTileTokens][panel_stride];
-  __half v[kTileTokens][panel_stride];
+  __half k[tokens][panel_stride];
+  __half v[tokens][panel_stride];
   __half p[slots][weight_stride];
   __half r[slots][weight_stride];
   float score[slots][score_stride];
-  float rescale[slots][16];  // a row's factor 16 times over: it is read as an accumulator fragment
+  StateMemory<slots, PanelTiles, StateInRegisters> state;
   float stage[Warps][16][stage_stride];
-  float row_max[slots];
-  float row_sum[slots];
   int length[slots];  // 0 in padding
 };
 
-template <int D, int RowTiles, int Warps>
+template <int D, int RowTiles, int Warps, int PanelTiles = 1, bool StateInRegisters = false>
 constexpr int split_memory_bytes =
-    2 * (kTileRows * RowTiles + 2 * kTileTokens) * (D + 8) +                        // q, k, v
-    kTileRows * RowTiles * (4 * (kTileTokens + 8) + 4 * (kTileTokens + 4) + 76) +  // p, r, score, the rest
-    1280 * Warps;                                                                  // stage
+    2 * (kTileRows * RowTiles + 2 * kTileTokens * PanelTiles) * (D + 8) +  // q, k, v
+    kTileRows * RowTiles *
+        (4 * (kTileTokens * PanelTiles + 8) + 4 * (kTileTokens * PanelTiles + 4) +  // p, r, score
+         (StateInRegisters ? 0 : 64 * PanelTiles) + 12) +                           // state, length
+    1280 * Warps;                                                                   // stage
 
-// q and each row's state at the start of a split. q of a row of length 0 may hold anything: it is not read.
+// q and the rows' lengths at the start of a split. q of a row of length 0 may hold anything: it is not read.
 template <int G, int D, class Memory>
 __device__ __forceinline__ void begin_split(Memory& m, const paged::Inputs& in, int first_slot) {
   for (int i = threadIdx.x; i < Memory::slots * D; i += blockDim.x) {
@@ -51,8 +67,6 @@ __device__ __forceinline__ void begin_split(Memory& m, const paged::Inputs& in, 
     const int row = (first_slot + i) / G;
     const int length = row < in.rows ? in.lengths[row] : 0;
     m.length[i] = length > 0 ? length : 0;
-    m.row_max[i] = paged::kNothing;
-    m.row_sum[i] = 0.0f;
   }
 }
 
@@ -101,13 +115,13 @@ __device__ __forceinline__ void decode_chunk(__half* to, const uint4& chunk) {
   lines[1] = make_uint4(pair[4], pair[5], pair[6], pair[7]);
 }
 
-// K and V of one tile, each byte read once by the block; all loads of a thread go out before it decodes. A
-// token >= total is +0: neither it nor its table entry is read.
+// K and V of one panel, each byte read once by the block; all loads of a thread go out before it decodes. A
+// token >= end is +0: neither it nor its table entry is read.
 template <int D, int LoadBytes, class Variant, class Memory>
-__device__ __forceinline__ void load_tile(Memory& m, const paged::Inputs& in, int first_token, int total) {
+__device__ __forceinline__ void load_panel(Memory& m, const paged::Inputs& in, int first_token, int end) {
   constexpr int chunks = D / kChunk;  // of one token
   constexpr int columns = Variant::threads / chunks;
-  constexpr int passes = (kTileTokens + columns - 1) / columns;
+  constexpr int passes = (Memory::tokens + columns - 1) / columns;
   static_assert(Variant::threads % chunks == 0, "a thread keeps its place within a token");
   const int page = Variant::page > 0 ? Variant::page : in.page;
   const int d = threadIdx.x % chunks * kChunk;
@@ -118,7 +132,7 @@ __device__ __forceinline__ void load_tile(Memory& m, const paged::Inputs& in, in
   for (int i = 0; i < passes; ++i) {
     const int token = first_token + first_column + i * columns;
     k[i] = v[i] = make_uint4(0, 0, 0, 0);
-    if (first_column + i * columns < kTileTokens && token < total) {
+    if (first_column + i * columns < Memory::tokens && token < end) {
       const int physical_page = in.table[token / page];
       k[i] = load_chunk<LoadBytes>(paged::token_bytes(in.k, physical_page, token % page) + d);
       v[i] = load_chunk<LoadBytes>(paged::token_bytes(in.v, physical_page, token % page) + d);
@@ -127,7 +141,7 @@ __device__ __forceinline__ void load_tile(Memory& m, const paged::Inputs& in, in
 #pragma unroll
   for (int i = 0; i < passes; ++i) {
     const int column = first_column + i * columns;
-    if (column >= kTileTokens) break;
+    if (column >= Memory::tokens) break;
     decode_chunk(&m.k[column][d], k[i]);
     decode_chunk(&m.v[column][d], v[i]);
   }
@@ -135,13 +149,13 @@ __device__ __forceinline__ void load_tile(Memory& m, const paged::Inputs& in, in
 
 template <int D, class Variant, class Memory>
 __device__ __forceinline__ void load_panels(Memory& m, const paged::Inputs& in, int load_bytes,
-                                            int first_token, int total) {
+                                            int first_token, int end) {
   if (load_bytes == 16) {
-    load_tile<D, 16, Variant>(m, in, first_token, total);
+    load_panel<D, 16, Variant>(m, in, first_token, end);
   } else if (load_bytes == 8) {
-    load_tile<D, 8, Variant>(m, in, first_token, total);
+    load_panel<D, 8, Variant>(m, in, first_token, end);
   } else {
-    load_tile<D, 1, Variant>(m, in, first_token, total);
+    load_panel<D, 1, Variant>(m, in, first_token, end);
   }
 }
 

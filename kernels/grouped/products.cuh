@@ -1,73 +1,61 @@
 // The tensor-core products of one tile of tokens: QK, and PV into the numerator.
 #pragma once
-#include <mma.h>
-
+#include "fragments.cuh"
 #include "panels.cuh"
 #include "row_tiles.cuh"
 
 namespace grouped {
 
-namespace wmma = nvcuda::wmma;
-using RowFragment = wmma::fragment<wmma::matrix_a, 16, 16, 16, __half, wmma::row_major>;
-using KeyFragment = wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::col_major>;
-using ValueFragment = wmma::fragment<wmma::matrix_b, 16, 16, 16, __half, wmma::row_major>;
-using Accumulator = wmma::fragment<wmma::accumulator, 16, 16, 16, float>;
+// One product of QK. Both operands lie in their panels as [slot or token, k], so that the left one is
+// row-major and the right one column-major, whichever is which.
+template <class Variant>
+struct QkFragments {
+  static constexpr int m = Variant::keys_left ? Variant::qk_tokens : Variant::qk_slots;
+  static constexpr int n = Variant::keys_left ? Variant::qk_slots : Variant::qk_tokens;
+  using Left = wmma::fragment<wmma::matrix_a, m, n, 16, __half, wmma::row_major>;
+  using Right = wmma::fragment<wmma::matrix_b, m, n, 16, __half, wmma::col_major>;
+  using Score = wmma::fragment<wmma::accumulator, m, n, 16, float>;
+  static constexpr wmma::layout_t order = Variant::keys_left ? wmma::mem_col_major : wmma::mem_row_major;
+};
 
-// Elements of two accumulators with the same index are the same matrix element: the type fixes the layout.
-// So the three functions below need not know it.
-
-// sum += t, compensated.
-__device__ __forceinline__ void kahan_add(Accumulator& sum, Accumulator& compensation, const Accumulator& t) {
-#pragma unroll
-  for (int i = 0; i < t.num_elements; ++i) {
-    const float y = t.x[i] - compensation.x[i];
-    const float next = sum.x[i] + y;
-    compensation.x[i] = (next - sum.x[i]) - y;
-    sum.x[i] = next;
-  }
-}
-
-// out = fma(out, rescale, tile). A row that sees nothing has rescale 1 and tile +0, which leaves all but the
-// sign of a zero, and that is lost at the end of the split.
-__device__ __forceinline__ void accumulate(Accumulator& out, const Accumulator& rescale,
-                                           const Accumulator& tile) {
-#pragma unroll
-  for (int i = 0; i < out.num_elements; ++i) out.x[i] = __fmaf_rn(out.x[i], rescale.x[i], tile.x[i]);
-}
-
-// V * 2^-11, exact in f16 for every finite e4m3.
-__device__ __forceinline__ void shrink(ValueFragment& values) {
-#pragma unroll
-  for (int i = 0; i < values.num_elements; ++i) {
-    values.x[i] = __float2half_rn(__half2float(values.x[i]) * 0x1p-11f);
-  }
-}
-
-// score[16 slots, 16 tokens] = q k^T. The products that are in flight together are added in ascending k.
+// score[qk_slots, qk_tokens] = q k^T, or its transpose k q^T stored by columns. The products that are in
+// flight together are added in ascending k.
 template <int D, class Variant, class Memory>
 __device__ __forceinline__ void qk(Memory& m, int slot, int token) {
   constexpr int products = Variant::products_in_flight;
   static_assert(D / 16 % products == 0, "whole groups of products");
-  RowFragment q;
-  KeyFragment k;
-  Accumulator t[products];
-  Accumulator sum;
-  Accumulator compensation;
+  using Fragments = QkFragments<Variant>;
+  using Score = typename Fragments::Score;
+  const __half* const left_panel = Variant::keys_left ? m.k[token] : m.q[slot];
+  const __half* const right_panel = Variant::keys_left ? m.q[slot] : m.k[token];
+  typename Fragments::Left left;
+  typename Fragments::Right right;
+  Score t[products];
+  Score sum;
+  Score compensation;
+  [[maybe_unused]] double wide_sum[Score::num_elements] = {};
   wmma::fill_fragment(sum, 0.0f);
   wmma::fill_fragment(compensation, 0.0f);
 #pragma unroll 2
   for (int first = 0; first < D; first += 16 * products) {
 #pragma unroll
     for (int i = 0; i < products; ++i) {
-      wmma::load_matrix_sync(q, &m.q[slot][first + 16 * i], Memory::panel_stride);
-      wmma::load_matrix_sync(k, &m.k[token][first + 16 * i], Memory::panel_stride);
+      wmma::load_matrix_sync(left, left_panel + first + 16 * i, Memory::panel_stride);
+      wmma::load_matrix_sync(right, right_panel + first + 16 * i, Memory::panel_stride);
       wmma::fill_fragment(t[i], 0.0f);
-      wmma::mma_sync(t[i], q, k, t[i]);
+      wmma::mma_sync(t[i], left, right, t[i]);
     }
 #pragma unroll
-    for (int i = 0; i < products; ++i) kahan_add(sum, compensation, t[i]);
+    for (int i = 0; i < products; ++i) {
+      if constexpr (Variant::sums_in_fp64) {
+        fp64_add(wide_sum, t[i]);
+      } else {
+        kahan_add(sum, compensation, t[i]);
+      }
+    }
   }
-  wmma::store_matrix_sync(&m.score[slot][token], sum, Memory::score_stride, wmma::mem_row_major);
+  if constexpr (Variant::sums_in_fp64) round_sum(sum, wide_sum);
+  wmma::store_matrix_sync(&m.score[slot][token], sum, Memory::score_stride, Fragments::order);
 }
 
 // The numerator in pieces of 16 slots by 16 columns. A warp holds `down` by `across` of them, whatever the
@@ -95,10 +83,12 @@ struct Pieces {
 };
 
 // out = fma(out, rescale, tile) for the `together` pieces of this warp from (first, j) on, as far as their
-// row tiles are in `working`. tile is P[0:16]V, R[0:16]V', P[16:32]V, R[16:32]V', each one's C the D before.
-template <class Pieces, class Memory>
-__device__ __forceinline__ void pv(Accumulator (*out)[Pieces::across], Memory& m, const Pieces& pieces,
-                                   int first, int j, RowTileSet working) {
+// row tiles are in `working`; panel_tile is the tile's place in the panel. tile is P[0:16]V, R[0:16]V',
+// P[16:32]V, R[16:32]V', each one's C the D before.
+template <class Pieces, class Memory, class Rows>
+__device__ __forceinline__ void pv(Accumulator (*out)[Pieces::across], Memory& m, const Rows& rows,
+                                   const Pieces& pieces, int first, int j, int panel_tile,
+                                   RowTileSet working) {
   RowTileSet own = 0;
 #pragma unroll
   for (int i = 0; i < Pieces::together; ++i) own |= 1u << pieces.row_tile(first + i);
@@ -109,7 +99,8 @@ __device__ __forceinline__ void pv(Accumulator (*out)[Pieces::across], Memory& m
 #pragma unroll
   for (int i = 0; i < Pieces::together; ++i) wmma::fill_fragment(tile[i], 0.0f);
 #pragma unroll
-  for (int token = 0; token < kTileTokens; token += 16) {
+  for (int column = 0; column < kTileTokens; column += 16) {
+    const int token = panel_tile * kTileTokens + column;
     wmma::load_matrix_sync(values, &m.v[token][pieces.column(j)], Memory::panel_stride);
 #pragma unroll
     for (int i = 0; i < Pieces::together; ++i) {
@@ -131,8 +122,7 @@ __device__ __forceinline__ void pv(Accumulator (*out)[Pieces::across], Memory& m
   for (int i = 0; i < Pieces::together; ++i) {
     if (!has(working, pieces.row_tile(first + i))) continue;
     Accumulator rescale;
-    const int slot = pieces.row_tile(first + i) * kTileRows;
-    wmma::load_matrix_sync(rescale, &m.rescale[slot][0], 16, wmma::mem_row_major);
+    rows.load_rescale(rescale, m, pieces.row_tile(first + i), panel_tile);
     accumulate(out[first + i][j], rescale, tile[i]);
   }
 }

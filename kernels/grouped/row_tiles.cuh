@@ -12,6 +12,15 @@ constexpr RowTileSet every_row_tile = (1u << Variant::row_tiles) - 1;
 
 __device__ __forceinline__ bool has(RowTileSet tiles, int row_tile) { return (tiles >> row_tile & 1u) != 0; }
 
+// The set of one tile of a panel. It is found by comparing: registers have no index.
+template <int Count>
+__device__ __forceinline__ RowTileSet of_tile(const RowTileSet (&sets)[Count], int panel_tile) {
+  RowTileSet set = sets[0];
+#pragma unroll
+  for (int i = 1; i < Count; ++i) set = panel_tile == i ? sets[i] : set;
+  return set;
+}
+
 // The longest row of each row tile; 0 where all of it is padding.
 template <int G, int Count>
 __device__ __forceinline__ void find_longest_rows(int (&longest)[Count], const paged::Inputs& in,

@@ -1,35 +1,106 @@
-// The online softmax of one tile.
+// The online softmax of one tile, and the state of the rows between tiles.
 #pragma once
+#include "fragments.cuh"
 #include "panels.cuh"
 
 namespace grouped {
 
-// One warp, one slot; lane = column. score[slot] -> p[slot], r[slot], rescale[slot], the slot's (max, sum).
-// visible: how many columns of this tile the row sees; for 0 or less its state stays as it is.
+// What a tile adds to a row's state, the same in every lane.
+struct TileState {
+  float new_max;  // the row's maximum, this tile included
+  float sum;      // of the unrounded probabilities
+};
+
+// One warp, one slot that sees something of the tile; lane = column. score[slot] -> p.
+// visible: how many columns of this tile the row sees.
 template <class Memory>
-__device__ __forceinline__ void online_softmax(Memory& m, int slot, int visible, float score_scale) {
+__device__ __forceinline__ TileState weigh(float& p, const Memory& m, int slot, int panel_tile, int visible,
+                                           float row_max, float score_scale) {
   const int lane = threadIdx.x % 32;
-  float p = 0.0f;
-  float rescale = 1.0f;
-  if (visible > 0) {
-    const bool seen = lane < visible;
-    const float score = seen ? m.score[slot][lane] * score_scale : paged::kNothing;
-    const float row_max = m.row_max[slot];
-    const float row_sum = m.row_sum[slot];
-    const float new_max = paged::max_of(row_max, paged::max_tree(score));
-    p = seen ? paged::weight_of(score, new_max) : 0.0f;
-    const float tile_sum = paged::sum_tree(p);
-    if (row_sum > 0.0f) rescale = paged::weight_of(row_max, new_max);
-    __syncwarp();  // every lane has read the state
-    if (lane == 0) {
-      m.row_max[slot] = new_max;
-      m.row_sum[slot] = __fmaf_rn(row_sum, rescale, tile_sum);
+  const bool seen = lane < visible;
+  const float score = seen ? m.score[slot][panel_tile * kTileTokens + lane] * score_scale : paged::kNothing;
+  const float new_max = paged::max_of(row_max, paged::max_tree(score));
+  p = seen ? paged::weight_of(score, new_max) : 0.0f;
+  return {new_max, paged::sum_tree(p)};
+}
+
+// A row's step past one tile; the result is the factor for what came before.
+__device__ __forceinline__ float advance_row(float& row_max, float& row_sum, const TileState& tile) {
+  const float rescale = row_sum > 0.0f ? paged::weight_of(row_max, tile.new_max) : 1.0f;
+  row_max = tile.new_max;
+  row_sum = __fmaf_rn(row_sum, rescale, tile.sum);
+  return rescale;
+}
+
+// P = half(p) and R = half((p - P) * 2^11).
+template <class Memory>
+__device__ __forceinline__ void store_weights(Memory& m, int slot, int column, float p) {
+  const __half rounded = __float2half_rn(p);
+  m.p[slot][column] = rounded;
+  m.r[slot][column] = __float2half_rn((p - __half2float(rounded)) * 2048.0f);
+}
+
+// The rows' (max, sum) and factors: in shared memory here, in registers in register_rows.cuh. A block calls
+//
+//   begin           once, before the first barrier
+//   online_softmax  one warp, one slot, one tile of the panel: score[slot] -> p[slot], r[slot]; the tiles of a
+//                   panel in their order, by the same warp. visible: how many columns of this tile the row
+//                   sees; for 0 or less the row's state stays as it is
+//   advance         all threads, after the barrier behind online_softmax
+//   load_rescale    one warp: the factors of a row tile, element for element as PV's accumulators hold it
+//   store           all threads, after the last tile: lse f32 [slots_left, 2] = (max, sum)
+template <bool InRegisters, int Slots>
+struct RowState;
+
+template <int Slots>
+struct RowState<false, Slots> {
+  template <class Memory>
+  __device__ __forceinline__ void begin(Memory& m) const {
+    for (int slot = threadIdx.x; slot < Slots; slot += blockDim.x) {
+      m.state.row_max[slot] = paged::kNothing;
+      m.state.row_sum[slot] = 0.0f;
     }
   }
-  const __half rounded = __float2half_rn(p);
-  m.p[slot][lane] = rounded;
-  m.r[slot][lane] = __float2half_rn((p - __half2float(rounded)) * 2048.0f);
-  if (lane < 16) m.rescale[slot][lane] = rescale;
-}
+
+  template <class Memory>
+  __device__ __forceinline__ void online_softmax(Memory& m, int slot, int panel_tile, int visible,
+                                                 float score_scale) const {
+    const int lane = threadIdx.x % 32;
+    float p = 0.0f;
+    float rescale = 1.0f;
+    if (visible > 0) {
+      if (panel_tile > 0) __syncwarp();  // lane 0 has written the state
+      float row_max = m.state.row_max[slot];
+      float row_sum = m.state.row_sum[slot];
+      const TileState tile = weigh(p, m, slot, panel_tile, visible, row_max, score_scale);
+      rescale = advance_row(row_max, row_sum, tile);
+      __syncwarp();  // every lane has read the state
+      if (lane == 0) {
+        m.state.row_max[slot] = row_max;
+        m.state.row_sum[slot] = row_sum;
+      }
+    }
+    store_weights(m, slot, panel_tile * kTileTokens + lane, p);
+    if (lane < 16) m.state.rescale[panel_tile][slot][lane] = rescale;
+  }
+
+  template <class Memory>
+  __device__ __forceinline__ void advance(const Memory&, int) const {}
+
+  template <class Memory>
+  __device__ __forceinline__ void load_rescale(Accumulator& rescale, const Memory& m, int row_tile,
+                                               int panel_tile) const {
+    const float* const first = &m.state.rescale[panel_tile][row_tile * kTileRows][0];
+    wmma::load_matrix_sync(rescale, first, 16, wmma::mem_row_major);
+  }
+
+  template <class Memory>
+  __device__ __forceinline__ void store(const Memory& m, float* lse, int slots_left) const {
+    for (int slot = threadIdx.x; slot < Slots && slot < slots_left; slot += blockDim.x) {
+      lse[slot * 2] = m.state.row_max[slot];
+      lse[slot * 2 + 1] = m.state.row_sum[slot];
+    }
+  }
+};
 
 }  // namespace grouped

@@ -2,6 +2,7 @@
 // A variant is one of the policies of variants.cuh.
 #pragma once
 #include "products.cuh"
+#include "register_rows.cuh"
 #include "softmax.cuh"
 #include "variants.cuh"
 
@@ -30,10 +31,14 @@ __device__ __forceinline__ void store_partial(Memory& m, Accumulator& out, int s
 template <int G, int D, class Variant>
 __device__ __forceinline__ void run_split(const paged::Inputs& in, float* partial, float* lse) {
   constexpr int warps = Variant::threads / 32;
-  using Memory = SplitMemory<D, Variant::row_tiles, warps>;
+  constexpr int panel_tiles = Variant::panel_tiles;
+  using Memory = SplitMemory<D, Variant::row_tiles, warps, panel_tiles, Variant::state_in_registers>;
   using Pieces = grouped::Pieces<D, Variant>;
-  static_assert(sizeof(Memory) == split_memory_bytes<D, Variant::row_tiles, warps>,
+  static_assert(sizeof(Memory) == split_memory_bytes<D, Variant::row_tiles, warps, panel_tiles,
+                                                     Variant::state_in_registers>,
                 "the launch uses the formula");
+  constexpr int products_across = Memory::tokens / Variant::qk_tokens;  // of QK, in one panel
+  constexpr int products_down = Memory::slots / Variant::qk_slots;
   extern __shared__ SharedLine memory[];
   Memory& m = *reinterpret_cast<Memory*>(memory);
 
@@ -42,6 +47,7 @@ __device__ __forceinline__ void run_split(const paged::Inputs& in, float* partia
   const int active = active_splits(total);
   if (split >= active) return;
   const TileRange tiles = split_tiles(split, active, total);
+  const int end = tiles.end * kTileTokens < total ? tiles.end * kTileTokens : total;
   const int warp = threadIdx.x / 32;
   const int first_slot = blockIdx.y * Variant::row_tiles * kTileRows;
   const int load_bytes = aligned_load(in);
@@ -57,25 +63,43 @@ __device__ __forceinline__ void run_split(const paged::Inputs& in, float* partia
     for (int j = 0; j < Pieces::across; ++j) wmma::fill_fragment(out[i][j], 0.0f);
   }
   begin_split<G, D>(m, in, first_slot);
+  RowState<Variant::state_in_registers, Memory::slots> rows;
+  rows.begin(m);
 
-  for (int tile = tiles.first; tile < tiles.end; ++tile) {
-    const int first_token = tile * kTileTokens;
-    RowTileSet working = every_row_tile<Variant>;
-    if constexpr (Variant::skips_unseen) working = row_tiles_that_see(longest, first_token);
-    load_panels<D, Variant>(m, in, load_bytes, first_token, total);
+  for (int panel = tiles.first; panel < tiles.end; panel += panel_tiles) {
+    const int first_token = panel * kTileTokens;
+    RowTileSet working[panel_tiles];  // of each tile; none where the split ends before it
+#pragma unroll
+    for (int i = 0; i < panel_tiles; ++i) {
+      working[i] = panel + i < tiles.end ? every_row_tile<Variant> : 0u;
+      if constexpr (Variant::skips_unseen) {
+        working[i] &= row_tiles_that_see(longest, first_token + i * kTileTokens);
+      }
+    }
+    load_panels<D, Variant>(m, in, load_bytes, first_token, end);
     __syncthreads();
-    for (int half = warp; half < 2 * Variant::row_tiles; half += warps) {
-      if (has(working, half / 2)) qk<D, Variant>(m, half / 2 * kTileRows, half % 2 * 16);
+    for (int i = warp; i < products_down * products_across; i += warps) {
+      const int slot = i / products_across * Variant::qk_slots;
+      const int token = i % products_across * Variant::qk_tokens;
+      if (has(of_tile(working, token / kTileTokens), slot / kTileRows)) qk<D, Variant>(m, slot, token);
     }
     __syncthreads();
     for (int slot = warp; slot < Memory::slots; slot += warps) {
-      if (has(working, slot / kTileRows)) online_softmax(m, slot, m.length[slot] - first_token, score_scale);
+#pragma unroll
+      for (int i = 0; i < panel_tiles; ++i) {
+        if (!has(working[i], slot / kTileRows)) continue;
+        rows.online_softmax(m, slot, i, m.length[slot] - (first_token + i * kTileTokens), score_scale);
+      }
     }
     __syncthreads();
+    rows.advance(m, first_token);
 #pragma unroll
-    for (int i = 0; i < Pieces::down; i += Pieces::together) {
+    for (int tile = 0; tile < panel_tiles; ++tile) {
 #pragma unroll
-      for (int j = 0; j < Pieces::across; ++j) pv(out, m, pieces, i, j, working);
+      for (int i = 0; i < Pieces::down; i += Pieces::together) {
+#pragma unroll
+        for (int j = 0; j < Pieces::across; ++j) pv(out, m, rows, pieces, i, j, tile, working[tile]);
+      }
     }
     __syncthreads();  // the panels and weights have been read
   }
@@ -92,10 +116,7 @@ __device__ __forceinline__ void run_split(const paged::Inputs& in, float* partia
                        partial + (workspace + slot) * D);
     }
   }
-  for (int slot = threadIdx.x; slot < Memory::slots && slot < slots_left; slot += Variant::threads) {
-    lse[(workspace + slot) * 2] = m.row_max[slot];
-    lse[(workspace + slot) * 2 + 1] = m.row_sum[slot];
-  }
+  rows.store(m, lse + workspace * 2, slots_left);
 }
 
 }  // namespace grouped

@@ -5,6 +5,7 @@ from audit.spec import Axis, Buffer, Case
 from .storage import CANARY, LAYOUTS, PLACEMENTS, storage_buffers, table_entries
 
 TABLE_TOKENS = 266_240
+LENGTHS = ("live", "replayed")
 
 
 def axes(rows: tuple[int, ...], capacity: int) -> tuple[Axis, ...]:
@@ -12,7 +13,8 @@ def axes(rows: tuple[int, ...], capacity: int) -> tuple[Axis, ...]:
 
     rows: query rows; heads: query heads that share the KV head; dim: head size; context and page in tokens;
     layout and placement: see `storage`; q_offset: halves, and base: bytes, by which the first element of q and the
-    storages of K and V lie behind an aligned address.
+    storages of K and V lie behind an aligned address; lengths: whether the longest row sees the context in every step,
+    or what `inputs.steps` says of replayed lengths.
     """
     return (
         Axis("rows", default=rows[-1], values=rows),
@@ -24,6 +26,7 @@ def axes(rows: tuple[int, ...], capacity: int) -> tuple[Axis, ...]:
         Axis("placement", default="near", values=PLACEMENTS, quiet=True),
         Axis("q_offset", default=0, values=(0, 1, 4, 7), quiet=True),
         Axis("base", default=0, values=(0, 8, 16), quiet=True),
+        Axis("lengths", default="live", values=LENGTHS, quiet=True),
     )
 
 

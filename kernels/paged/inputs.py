@@ -7,6 +7,7 @@ from statistics import NormalDist
 import numpy as np
 
 from audit import formats
+from audit.errors import PlanError
 from audit.spec import Array, AxisValue, CapturedInputs, Case, Inputs
 
 from .storage import draw_table, empty_storages, views
@@ -14,6 +15,7 @@ from .storage import draw_table, empty_storages, views
 # Test values of the contract and values that are no powers of two; all three differ in every case.
 _SCALES = (0.0625, 0.5, 1.25, 0.0773, 0.291, 0.8125)
 _BLOCK = 4096  # tokens drawn at a time
+_FIRST_TOTAL, _LATER_TOTALS = 128, (127, 129, 4096)  # of replayed lengths; the grouped operator splits from 129 on
 
 
 def generated(case: Case, rng: np.random.Generator) -> Inputs:
@@ -70,17 +72,28 @@ def paged(case: Case, k: Array, v: Array, rng: np.random.Generator) -> Inputs:
 
 
 def live_lengths(case: Case) -> Array:
-    """Visible tokens of each row in a live round: context-rows+1 .. context, negative where it is short."""
-    return np.arange(case.context - case.rows + 1, case.context + 1, dtype=np.int32)
+    """Visible tokens of each row in the first step: total-rows+1 .. total, negative where that is short.
+
+    The total is the context, or 128 where lengths are replayed. Raises PlanError for the latter in another context than
+    theirs.
+    """
+    return _of_total(case, _FIRST_TOTAL if _replayed(case) else case.context)
 
 
 def steps(case: Case, inputs: Inputs) -> Mapping[str, Inputs]:
-    """live, all_zero, tail_zero, first_zero, restore; rows of length 0 hold NaN in q, which must reach nothing."""
+    """live, all_zero, tail_zero, first_zero, restore; rows of length 0 hold NaN in q, which must reach nothing.
+
+    Where lengths are replayed: live, at_127, at_129, at_4096, restore. Storage and table are those of 4,096 tokens in
+    each, the case's own inputs those of 128: on a GPU a graph captured at 128 tokens serves them all.
+    """
+    q = np.asarray(inputs["q"])
+    if _replayed(case):
+        later = {f"at_{total}": _rows(q, _of_total(case, total)) for total in _LATER_TOTALS}
+        return {"live": {}, **later, "restore": {}}
     live = live_lengths(case)
     all_zero, tail_zero, first_zero = np.zeros_like(live), live.copy(), live.copy()
     tail_zero[-1] = 0
     first_zero[0] = 0
-    q = np.asarray(inputs["q"])
     return {
         "live": {},
         "all_zero": _rows(q, all_zero),
@@ -88,6 +101,20 @@ def steps(case: Case, inputs: Inputs) -> Mapping[str, Inputs]:
         "first_zero": _rows(q, first_zero),
         "restore": {},
     }
+
+
+def _replayed(case: Case) -> bool:
+    longest = max(_LATER_TOTALS)
+    if case.lengths == "replayed" and case.context != longest:
+        raise PlanError(
+            f"case {case.id}: replayed lengths reach {longest} tokens: expected context={longest}, but got "
+            f"context={case.context}; give --axis context={longest} with them"
+        )
+    return bool(case.lengths == "replayed")
+
+
+def _of_total(case: Case, total: int) -> Array:
+    return np.arange(total - case.rows + 1, total + 1, dtype=np.int32)
 
 
 def _rows(q: Array, lengths: Array) -> dict[str, Array]:
@@ -105,7 +132,10 @@ def _tokens(pages: Array, context: int) -> Array:
 
 
 def describe(case: Case) -> str:
-    """The row lengths of a case, for the reader of a plan."""
+    """The row lengths of a case, for the reader of a plan; PlanError as `live_lengths`."""
     live = live_lengths(case)
     seen = f"{live[0]}..{live[-1]}" if len(live) > 1 else f"{live[0]}"
+    if _replayed(case):
+        later = ", ".join(map(str, _LATER_TOTALS))
+        seen += f", then those of {later} and {_FIRST_TOTAL} tokens in the same storage and launches"
     return f"live row lengths {seen}; pages of {case.page} tokens"

@@ -17,16 +17,23 @@ LAYOUTS = (
     Line({"context": 3297, "page": 3296, "layout": "interleaved", "q_offset": 7}, first_step_only=True),
 )
 
+REPLAYED = Line({"context": 4096, "page": 1648, "lengths": "replayed"})
+"""A graph captured at 128 tokens serves 127, 129 and 4,096 of them: see `inputs.steps`."""
 
-def contexts(first_steps_from: int) -> tuple[Line, ...]:
-    """Every context of the default plan; from `first_steps_from` tokens on the live step alone; the longest in full."""
+
+def contexts(first_steps_from: int, capacity: int) -> tuple[Line, ...]:
+    """Every context of the default plan; from `first_steps_from` tokens on the live step alone; with `--full` the
+    longest, up to the capacity."""
     return (
         *(Line({"context": context}) for context in _SHORT),
         *(
             Line({"context": context, "page": page}, first_step_only=context >= first_steps_from)
             for context, page in _PAGED
         ),
-        *(Line({"context": context, "page": page}, first_step_only=True, full=True) for context, page in _LONG),
+        *(
+            Line({"context": context, "page": page}, first_step_only=True, full=True)
+            for context, page in (*_LONG, (capacity, 3296))
+        ),
     )
 
 
@@ -36,3 +43,12 @@ def probes(named: Iterable[tuple[str, int]]) -> tuple[Line, ...]:
         Line({"context": context, "page": 1648 if context > 1648 else 16}, probe=name, first_step_only=True)
         for name, context in named
     )
+
+
+SANITIZED = (
+    Line({"context": 65, "heads": 3, "dim": 64, "layout": "padded", "base": 8, "q_offset": 1}),
+    Line({"context": 300, "page": 1648}, first_step_only=True),
+    Line({"context": 97}, capture="smollm2-135m/layer18/rank0", first_step_only=True),
+)
+"""What sanitizers look at: a small case in all its steps, one of the headline geometry in which a split has several tiles,
+and the first tokens of a capture."""

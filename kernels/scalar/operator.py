@@ -6,7 +6,7 @@ import numpy as np
 
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
 
-from ..paged import axes, inputs, plans
+from ..paged import axes, inputs, plans, workset
 from .judgement import BOUNDS, CAPACITY, MUTATIONS, REFERENCES, admit, omissions, partitions, precast
 from .probes import SCALAR_PROBES
 from .variants import VARIANTS
@@ -44,9 +44,9 @@ def written(_case: Case, given: Inputs) -> Mapping[str, Array]:
 
 
 def steps(case: Case, given: Inputs) -> Mapping[str, Inputs]:
-    """live, all_zero, restore: with one row the other steps are the same as these."""
-    all_steps = inputs.steps(case, given)
-    return {name: all_steps[name] for name in ("live", "all_zero", "restore")}
+    """All but tail_zero and first_zero: with one row they are the same as all_zero."""
+    same = ("tail_zero", "first_zero")
+    return {name: step for name, step in inputs.steps(case, given).items() if name not in same}
 
 
 scalar = Operator(
@@ -58,7 +58,14 @@ scalar = Operator(
     references=REFERENCES,
     bounds=BOUNDS,
     shapes=[Shape("q1", {"rows": 1})],
-    plan={"": [*plans.contexts(first_steps_from=5_000), *plans.LAYOUTS, *plans.probes(PROBES)]},
+    plan={
+        "": [
+            *plans.contexts(first_steps_from=5_000, capacity=CAPACITY),
+            *plans.LAYOUTS,
+            plans.REPLAYED,
+            *plans.probes(PROBES),
+        ]
+    },
     captures={"": plans.CAPTURES},
     capture_axes=inputs.capture_axes,
     from_capture=inputs.captured,
@@ -71,4 +78,7 @@ scalar = Operator(
     mutations=MUTATIONS,
     omission_share=omissions,
     measured={"out": "out", "precast": "out"},
+    sanitize={"": plans.SANITIZED},
+    default="compact_page_map",
+    bench=workset.BENCH,
 )

@@ -1,5 +1,6 @@
 """The variants of the scalar operator, each with its parent and its launches."""
 
+import dataclasses
 from collections.abc import Callable
 
 from audit.spec import Case, Launch, Source, Variant
@@ -30,6 +31,21 @@ def _derived(name: str, parent: str, note: str, shared_bytes: int = 0) -> Varian
     return Variant(name, Source(f"kernels/scalar/{name}.cu"), launches, parent, "admitted", note)
 
 
+def _closed(name: str, note: str, why: str) -> Variant:
+    launches = _launches(name, block_a_head=True)
+    return Variant(name, Source(f"kernels/scalar/{name}.cu"), launches, "control", "closed", note, why)
+
+
+def _token_groups(case: Case) -> tuple[Launch, ...]:
+    """A block a partition, and the reducer over 32 dimensions of a head. The shared memory is sizeof(GroupMemory)."""
+    partitions, reducer = _launches("token_groups")(case)
+    shared_bytes = 50_176 + case.heads * (4_160 + 2 * case.dim)
+    return (
+        dataclasses.replace(partitions, block=(128,), shared_bytes=shared_bytes),
+        dataclasses.replace(reducer, grid=(case.heads, case.dim // 32)),
+    )
+
+
 VARIANTS = (
     Variant(
         "control",
@@ -41,4 +57,13 @@ VARIANTS = (
     _derived("shared_kv", "control", "decoded K and V shared by the heads"),
     _derived("lookup", "shared_kv", "e4m3 decoded by a 256-entry table in shared memory"),
     _derived("compact_page_map", "lookup", "two page numbers a partition; 4,096 bytes reserved", shared_bytes=4096),
+    Variant(
+        "token_groups",
+        Source("kernels/scalar/token_groups.cu"),
+        _token_groups,
+        parent="compact_page_map",
+        note="16 threads score a token; K and V stream through shared memory as they lie",
+    ),
+    _closed("pv_unroll4", "four V loads are issued before their four fmas", "no gain in the source work (V100)"),
+    _closed("pv_prefetch", "V is loaded one token ahead of its fma", "slower in the source work (V100)"),
 )

@@ -2,7 +2,9 @@
 //
 // The device computes only what kernels.cu holds, by the kernels' names. It is strict where a driver is: memory is
 // exact and holds rubbish, launches during a capture run only when the graph does, an error stays.
-// FAKE_CUDA: `none` has no device, `small` 1 MiB of memory; `fork` and `shortcut` capture graphs that are no chains.
+// FAKE_CUDA: `none` has no device, `small` 1 MiB of memory; `fork` and `shortcut` capture graphs that are no chains,
+// `foreign` one whose functions are another module's; `stale` replays that do nothing, `short` a graph without its last
+// launch, `forgetful` one that forgets the shared memory, so that its kernels crash and the plain ones do not.
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -10,8 +12,9 @@
 #include <string.h>
 
 #undef cuGraphGetEdges  // the symbol without suffix takes no edge data
+#undef cuEventElapsedTime
 
-enum { kMaxLaunches = 16 };
+enum { kMaxLaunches = 64 };
 static const CUresult kStrayError = CUDA_ERROR_ILLEGAL_ADDRESS;
 
 typedef struct {
@@ -23,6 +26,7 @@ typedef struct {
 static const Kernel kernels[] = {
     {"scale", 4, {8, 8, 4, 4}},    {"increment", 2, {8, 4}},         {"reversed", 3, {8, 8, 4}},
     {"arrived", 6, {8, 8, 1, 4, 8, 8}}, {"overrun", 3, {8, 8, 4}}, {"stray", 1, {8}}, {"spin", 1, {8}},
+    {"count_differing_bytes", 4, {8, 8, 8, 8}},
 };
 
 typedef struct {
@@ -31,12 +35,17 @@ typedef struct {
   unsigned char values[8][8];
 } Launch;
 
-static Launch captured[kMaxLaunches];
-static size_t captured_count;
+typedef struct {
+  size_t count;
+  Launch launches[kMaxLaunches];
+} Graph;
+
+static Graph captured;  // on its way; a graph that is done is a copy
 static int capturing, current;
 static int on_its_way;  // a copy to the device is only over when somebody has waited: ours is no stream that waits
 static CUresult sticky;
 static size_t allocated;
+static CUmodule loaded;
 
 static int is(const char* what) {
   const char* mode = getenv("FAKE_CUDA");
@@ -73,6 +82,11 @@ static void run(const Launch* l) {
   } else if (strcmp(name, "overrun") == 0) {
     memcpy(&n, l->values[2], 4);
     p[1][n] = 1.0f, p[0][0] = 5.0f;
+  } else if (strcmp(name, "count_differing_bytes") == 0) {
+    uint64_t size, *total;
+    memcpy(&size, l->values[2], 8), memcpy(&total, l->values[3], 8);
+    if (memcmp(p[0], p[1], size) == 0) return;
+    for (uint64_t i = 0; i < size; ++i) *total += ((const char*)p[0])[i] != ((const char*)p[1])[i];
   } else if (strcmp(name, "stray") == 0) {
     sticky = kStrayError;
   } else {
@@ -122,8 +136,17 @@ CUresult cuMemAlloc(CUdeviceptr* base, size_t bytes) {
   memset(place, 0xAB, bytes);
   return allocated += bytes, *base = (CUdeviceptr)place, CUDA_SUCCESS;
 }
+CUresult cuMemFree(CUdeviceptr base) { return free((void*)base), CUDA_SUCCESS; }
 CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t bytes) {
   return memset((void*)to, value, bytes), sticky;
+}
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t words, CUstream stream) {
+  (void)stream;
+  for (size_t i = 0; i < words; ++i) ((unsigned*)to)[i] = value;
+  return sticky;
+}
+CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
+  return (void)stream, memcpy((void*)to, (const void*)from, bytes), sticky;
 }
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
   return on_its_way = 1, memcpy((void*)to, from, bytes), sticky;
@@ -132,7 +155,7 @@ CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
   return memcpy(to, (const void*)from, bytes), sticky;
 }
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
-  return *module = (CUmodule)image, memcmp(image, "\177ELF", 4) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+  return loaded = *module = (CUmodule)image, memcmp(image, "\177ELF", 4) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
 }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   (void)module;
@@ -153,45 +176,67 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, s
 CUresult cuFuncGetName(const char** name, CUfunction function) {
   return *name = ((const Kernel*)function)->name, CUDA_SUCCESS;
 }
-CUresult cuKernelGetName(const char** name, CUkernel kernel) {
-  return (void)kernel, *name = 0, CUDA_ERROR_INVALID_HANDLE;
+CUresult cuFuncGetModule(CUmodule* module, CUfunction function) {
+  return (void)function, *module = is("foreign") ? (CUmodule)kernels : loaded, CUDA_SUCCESS;
+}
+CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
+  return (void)kernel, *function = 0, CUDA_ERROR_INVALID_HANDLE;
 }
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
-  return *stream = (CUstream)captured, flags == CU_STREAM_NON_BLOCKING ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  return *stream = (CUstream)&captured, flags == CU_STREAM_NON_BLOCKING ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuStreamSynchronize(CUstream stream) {
   return (void)stream, capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : sticky;
 }
+CUresult cuEventCreate(CUevent* event, unsigned flags) {
+  return *event = (CUevent)&captured, flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+CUresult cuEventRecord(CUevent event, CUstream stream) { return (void)event, (void)stream, CUDA_SUCCESS; }
+CUresult cuEventSynchronize(CUevent event) { return (void)event, sticky; }
+CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
+  return (void)from, (void)to, *milliseconds = 1, CUDA_SUCCESS;
+}
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                         unsigned shared, CUstream stream, void** parameters, void** extra) {
-  if (extra || stream != (CUstream)captured || bx * by * bz > 1024) return CUDA_ERROR_INVALID_VALUE;
+  if (extra || stream != (CUstream)&captured || bx * by * bz > 1024) return CUDA_ERROR_INVALID_VALUE;
   Launch launch = {(const Kernel*)function, {gx, gy, gz}, {bx, by, bz}, shared, {{0}}};
   for (int i = 0; i < launch.kernel->count; ++i) memcpy(launch.values[i], parameters[i], launch.kernel->sizes[i]);
   if (!capturing) run(&launch);
-  else if (captured_count < kMaxLaunches) captured[captured_count++] = launch;
+  else if (captured.count < kMaxLaunches) captured.launches[captured.count++] = launch;
   return sticky && !capturing ? CUDA_SUCCESS : sticky;  // what a kernel did shows when it is waited for
 }
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
-  (void)stream, capturing = 1;
+  (void)stream, capturing = 1, captured.count = 0;
   return mode == CU_STREAM_CAPTURE_MODE_THREAD_LOCAL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
-  return (void)stream, capturing = 0, *graph = (CUgraph)captured, CUDA_SUCCESS;
+  const char* seen = getenv("FAKE_CUDA_SEEN");  // a file that takes the first argument's first float at this moment
+  FILE* file = seen ? fopen(seen, "w") : 0;
+  if (file) {
+    const float* first;
+    memcpy(&first, captured.launches[0].values[0], sizeof first);
+    fprintf(file, "%g", (double)*first), fclose(file);
+  }
+  if (is("short")) captured.count -= 1;
+  for (size_t i = 0; i < captured.count && is("forgetful"); ++i) captured.launches[i].shared = 0;
+  Graph* const done = malloc(sizeof *done);
+  *done = captured;
+  return (void)stream, capturing = 0, *graph = (CUgraph)done, CUDA_SUCCESS;
 }
 CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode* nodes, size_t* count) {
-  (void)graph;
+  Graph* const g = (Graph*)graph;
   for (size_t i = 0; nodes && i < *count; ++i)  // in no helpful order
-    nodes[i] = (CUgraphNode)&captured[captured_count - 1 - i];
-  return *count = captured_count, CUDA_SUCCESS;
+    nodes[i] = (CUgraphNode)&g->launches[g->count - 1 - i];
+  return *count = g->count, CUDA_SUCCESS;
 }
 CUresult cuGraphGetEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, size_t* count) {
   const size_t shortcut = is("shortcut") ? 1 : 0;  // beside the chain an edge from the first to the last
-  (void)graph;
+  Graph* const g = (Graph*)graph;
   for (size_t i = 0; from && i < *count; ++i) {
-    from[i] = (CUgraphNode)&captured[is("fork") || i < shortcut ? 0 : i - shortcut];
-    to[i] = (CUgraphNode)&captured[i < shortcut ? captured_count - 1 : i + 1 - shortcut];
+    from[i] = (CUgraphNode)&g->launches[is("fork") || i < shortcut ? 0 : i - shortcut];
+    to[i] = (CUgraphNode)&g->launches[i < shortcut ? g->count - 1 : i + 1 - shortcut];
   }
-  return *count = captured_count - 1 + shortcut, CUDA_SUCCESS;
+  return *count = g->count - 1 + shortcut, CUDA_SUCCESS;
 }
 CUresult cuGraphNodeGetType(CUgraphNode node, CUgraphNodeType* type) {
   return (void)node, *type = CU_GRAPH_NODE_TYPE_KERNEL, CUDA_SUCCESS;
@@ -208,8 +253,9 @@ CUresult cuGraphInstantiate(CUgraphExec* executable, CUgraph graph, unsigned lon
   return *executable = (CUgraphExec)graph, flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
-  if (executable != (CUgraphExec)captured || stream != (CUstream)captured) return CUDA_ERROR_INVALID_VALUE;
-  for (size_t i = 0; i < captured_count && !sticky; ++i) run(&captured[i]);
+  const Graph* const g = (const Graph*)executable;
+  if (stream != (CUstream)&captured) return CUDA_ERROR_INVALID_VALUE;
+  for (size_t i = 0; i < g->count && !sticky && !is("stale"); ++i) run(&g->launches[i]);
   return CUDA_SUCCESS;
 }
 CUresult cuGetErrorName(CUresult error, const char** name) {

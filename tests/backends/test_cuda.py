@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +14,7 @@ import pytest
 
 from audit import arena, bundle
 from audit.backends import Completed, Crashed, LaunchCount, Outcome, TimedOut, cuda
+from audit.backends.cuda import BOTH
 from audit.backends.driver import DeviceInfo
 from audit.backends.replay import Mode
 from audit.build.cuda import CubinBuild, compile_cubin
@@ -28,24 +27,6 @@ HERE = Path(__file__).parent
 ENTRIES = ("scale", "increment", "reversed", "arrived", "overrun", "stray", "spin")
 MODES: tuple[Mode, ...] = ("plain", "graph")
 X = np.arange(1, 1001, dtype=np.float32)
-
-
-@pytest.fixture(scope="session")
-def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a libcuda.so.1 made from fake_driver.c and the real cuda.h."""
-    spec = importlib.util.find_spec("nvidia")
-    places = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
-    headers = [*(found for place in places for found in place.glob("*/include")), Path("/usr/local/cuda/include")]
-    include = next((folder for folder in headers if (folder / "cuda.h").is_file()), None)
-    compiler = shutil.which("gcc") or shutil.which("cc")
-    if include is None or compiler is None:
-        pytest.skip("a C compiler and cuda.h (`pip install nvidia-cuda-runtime`) make the driver that stands in")
-    folder = tmp_path_factory.mktemp("driver")
-    flags = ["-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", f"-I{include}"]
-    subprocess.run(
-        [compiler, *flags, "-o", folder / "libcuda.so.1", HERE / "fake_driver.c"], check=True, capture_output=True
-    )
-    return folder
 
 
 def by_hand(arch: str = "sm_90", cubin: bytes = b"\x7fELF, or so it says") -> CubinBuild:
@@ -117,39 +98,106 @@ def launch(entry: str, *args: Arg, blocks: int = 8, threads: int = 128, shared: 
 SCALE = launch("scale", "x", "y", X.size, 2.0)
 
 
+def replay(folder: Path, written: Bundle, build: CubinBuild, mode: Mode = "plain", limit: float = 60) -> Outcome:
+    """The outcome of one mode alone."""
+    (outcome,) = cuda.run(folder, written, build, limit, (mode,))
+    return outcome
+
+
 def snapshot(outcome: Outcome, written: Bundle, step: str, name: str) -> arena.Snapshot:
     assert isinstance(outcome, Completed), outcome
     return arena.read(outcome.files[step][name], written.slot(name))
 
 
-@pytest.mark.parametrize("mode", MODES)
+CHANGES: dict[str, dict[str, Array]] = {"live": {"x": 3 * X}, "changed": {"x": -X}, "restore": {"x": 3 * X}}
+
+
+@pytest.mark.parametrize("modes", [("plain",), ("graph",), BOTH])
 @pytest.mark.parametrize("policy", ["guarded", "exact"])
-def test_every_step_runs_on_fresh_poison(build: CubinBuild, tmp_path: Path, mode: Mode, policy: arena.Policy) -> None:
+def test_every_step_runs_on_fresh_poison_in_every_mode(
+    build: CubinBuild, tmp_path: Path, modes: tuple[Mode, ...], policy: arena.Policy
+) -> None:
     launches = [SCALE, launch("increment", "y", 500, blocks=4)]
-    changes = {"live": {"x": X}, "changed": {"x": -X}, "restore": {"x": X}}
-    written = lay(tmp_path, launches, steps=changes, policy=policy)
-    outcome = cuda.run(tmp_path, written, build, 60, mode)
-    assert isinstance(outcome, Completed), outcome
-    assert outcome.ran_fnv == build.identity.binary_fnv
-    assert outcome.launches == tuple(
-        LaunchCount(step, entry, blocks, 128) for step in changes for entry, blocks in (("scale", 8), ("increment", 4))
-    )
-    for step, given in changes.items():
-        y, z = (snapshot(outcome, written, step, name) for name in ("y", "z"))
-        expected = given["x"] * 2
-        expected[:500] += 1
-        np.testing.assert_array_equal(y.data.view(np.float32), expected)
-        poison = next(found.poison for found in written.steps if found.name == step)["z"]
-        assert z.data.tobytes() == bytes.fromhex(poison) * 5
-        assert y.broken_guards == z.broken_guards == ()
+    written = lay(tmp_path, launches, steps=CHANGES, policy=policy)
+    outcomes = cuda.run(tmp_path, written, build, 60, modes)
+    assert len(outcomes) == len(modes)
+    for outcome in outcomes:
+        assert isinstance(outcome, Completed), outcome
+        assert outcome.ran_fnv == build.identity.binary_fnv
+        assert outcome.launches == tuple(
+            LaunchCount(step, entry, blocks, 128)
+            for step in CHANGES
+            for entry, blocks in (("scale", 8), ("increment", 4))
+        )
+        for step, given in CHANGES.items():
+            y, z = (snapshot(outcome, written, step, name) for name in ("y", "z"))
+            expected = given["x"] * 2
+            expected[:500] += 1
+            np.testing.assert_array_equal(y.data.view(np.float32), expected)
+            poison = next(found.poison for found in written.steps if found.name == step)["z"]
+            assert z.data.tobytes() == bytes.fromhex(poison) * 5
+            assert y.broken_guards == z.broken_guards == ()
     x = arena.read(tmp_path / "x.bin", written.slot("x"))
-    assert (x.data.view(np.float32).tolist(), x.broken_guards) == (X.tolist(), ())
+    assert (x.data.view(np.float32).tolist(), x.broken_guards) == ((3 * X).tolist(), ())
+
+
+def test_the_graph_is_captured_on_the_inputs_of_the_bundle(
+    fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not on what the plain steps left: here the last one left 3 where the bundle has 1."""
+    monkeypatch.setenv("FAKE_CUDA_SEEN", str(tmp_path / "seen"))
+    assert len(cuda.run(tmp_path, lay(tmp_path, [SCALE], steps=CHANGES), fake, 60, BOTH)) == 2
+    assert (tmp_path / "seen").read_text() == "1"
+
+
+def test_what_the_plain_launches_trampled_is_whole_before_the_graph(build: CubinBuild, tmp_path: Path) -> None:
+    """`overrun` changes x[0] and the guard behind y; the graph scales an x that is as the bundle has it."""
+    overrun = launch("overrun", "x", "y", X.size, blocks=1, threads=1)
+    written = lay(tmp_path, [SCALE, overrun])
+    for outcome in cuda.run(tmp_path, written, build, 60, BOTH):
+        y = snapshot(outcome, written, "live", "y")
+        assert y.data.view(np.float32)[0] == 2
+        assert y.broken_guards
+    x = arena.read(tmp_path / "x.bin", written.slot("x"))
+    assert x.data.view(np.float32)[:2].tolist() == [5.0, 2.0]
+
+
+def test_a_replay_that_does_nothing_leaves_the_poison(
+    fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plain launches wrote the right values to the very same addresses before."""
+    monkeypatch.setenv("FAKE_CUDA", "stale")
+    written = lay(tmp_path, [SCALE])
+    plain, graph = cuda.run(tmp_path, written, fake, 60, BOTH)
+    np.testing.assert_array_equal(snapshot(plain, written, "live", "y").data.view(np.float32), X * 2)
+    poison = bytes.fromhex(written.steps[0].poison["y"])
+    assert snapshot(graph, written, "live", "y").data.tobytes() == poison * (4 * X.size // 8)
+
+
+def test_a_graph_that_lacks_a_launch_says_so(fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_CUDA", "short")
+    written = lay(tmp_path, [SCALE, launch("increment", "y", 500, blocks=4)])
+    plain, graph = cuda.run(tmp_path, written, fake, 60, BOTH)
+    assert isinstance(plain, Completed)
+    assert isinstance(graph, Completed)
+    assert [seen.entry for seen in plain.launches] == ["scale", "increment"]
+    assert [seen.entry for seen in graph.launches] == ["scale"]
+
+
+def test_a_crash_in_the_graph_alone_is_the_outcome(
+    fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CUDA", "forgetful")
+    written = lay(tmp_path, [launch("reversed", "x", "y", X.size, blocks=1, shared=4 * X.size)])
+    (outcome,) = cuda.run(tmp_path, written, fake, 60, BOTH)
+    assert isinstance(outcome, Crashed)
+    assert (outcome.kind, outcome.message[:12]) == ("memory", "as a graph: ")
 
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_store_past_the_end_and_a_changed_input_are_seen(build: CubinBuild, tmp_path: Path, mode: Mode) -> None:
     written = lay(tmp_path, [launch("overrun", "x", "y", X.size, blocks=1, threads=1)])
-    outcome = cuda.run(tmp_path, written, build, 60, mode)
+    outcome = replay(tmp_path, written, build, mode)
     y = snapshot(outcome, written, "live", "y")
     assert set(y.broken_guards) <= set(range(4 * X.size, 4 * X.size + 4))
     assert y.broken_guards
@@ -161,7 +209,7 @@ def test_a_store_past_the_end_and_a_changed_input_are_seen(build: CubinBuild, tm
 def test_arguments_and_alignment_arrive(build: CubinBuild, tmp_path: Path, arm: bundle.Arm) -> None:
     args = (At("x", 3), -7, np.uint32(4_000_000_000), np.int64(-(2**40)), np.float64(np.pi))
     written = lay(tmp_path, [launch("arrived", "z", *args, blocks=1, threads=1)], shift=6, arm=arm)
-    z = snapshot(cuda.run(tmp_path, written, build, 60), written, "live", "z").data.view(np.uint64)
+    z = snapshot(replay(tmp_path, written, build), written, "live", "z").data.view(np.uint64)
     pi = int(np.array(np.pi).view(np.uint64))
     assert z.tolist() == [6 + 12, 2**64 - 7, 4_000_000_000, 2**64 - 2**40, pi]
 
@@ -170,7 +218,7 @@ def test_arguments_and_alignment_arrive(build: CubinBuild, tmp_path: Path, arm: 
 def test_more_shared_memory_than_every_kernel_may_have(build: CubinBuild, tmp_path: Path, mode: Mode) -> None:
     n = 16 * 1024
     written = lay(tmp_path, [launch("reversed", "x", "y", n, blocks=1, shared=4 * n)], n=n)
-    y = snapshot(cuda.run(tmp_path, written, build, 60, mode), written, "live", "y")
+    y = snapshot(replay(tmp_path, written, build, mode), written, "live", "y")
     np.testing.assert_array_equal(y.data.view(np.float32), np.resize(X, n)[::-1])
 
 
@@ -192,7 +240,7 @@ MISFITS = [
 def test_a_launch_that_does_not_fit_its_kernel(
     build: CubinBuild, tmp_path: Path, mode: Mode, wrong: Launch, message: str
 ) -> None:
-    outcome = cuda.run(tmp_path, lay(tmp_path, [SCALE, wrong]), build, 60, mode)
+    outcome = replay(tmp_path, lay(tmp_path, [SCALE, wrong]), build, mode)
     assert isinstance(outcome, Crashed)
     assert outcome.kind == "launch"
     assert re.search(message, outcome.message), outcome.message
@@ -201,7 +249,7 @@ def test_a_launch_that_does_not_fit_its_kernel(
 @pytest.mark.parametrize("mode", MODES)
 def test_a_stray_access_is_a_crash_with_cudas_words(build: CubinBuild, tmp_path: Path, mode: Mode) -> None:
     written = lay(tmp_path, [SCALE, launch("stray", "y", blocks=1, threads=1)])
-    outcome = cuda.run(tmp_path, written, build, 60, mode)
+    outcome = replay(tmp_path, written, build, mode)
     assert isinstance(outcome, Crashed)
     assert outcome.kind == "memory"
     assert "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered" in outcome.message
@@ -211,11 +259,11 @@ def test_a_stray_access_is_a_crash_with_cudas_words(build: CubinBuild, tmp_path:
 def test_a_kernel_without_end_is_killed(build: CubinBuild, tmp_path: Path, mode: Mode) -> None:
     written = lay(tmp_path, [SCALE, launch("spin", "y", blocks=1, threads=1)])
     limit = 3.0 if build.identity.compiler == "none" else 20.0
-    outcome = cuda.run(tmp_path, written, build, limit, mode)
-    assert outcome == TimedOut(limit, "launch 0 scale 8 128" if mode == "plain" else "step live")
+    outcome = replay(tmp_path, written, build, mode, limit)
+    assert outcome == TimedOut(limit, "launch 0 scale 8 128" if mode == "plain" else "step live, as a graph")
     after = tmp_path / "after"
     after.mkdir()
-    assert isinstance(cuda.run(after, lay(after, [SCALE]), build, 60, mode), Completed)
+    assert isinstance(replay(after, lay(after, [SCALE]), build, mode), Completed)
 
 
 def test_a_hole_stays_a_hole(build: CubinBuild, tmp_path: Path) -> None:
@@ -230,7 +278,7 @@ def test_a_hole_stays_a_hole(build: CubinBuild, tmp_path: Path) -> None:
         sparse.seek(slot.offset + slot.size - 4)
         sparse.write(np.float32(21).tobytes() + before[slot.offset + slot.size :])
     disk = file.stat().st_blocks
-    outcome = cuda.run(tmp_path, written, build, 60)
+    outcome = replay(tmp_path, written, build)
     assert snapshot(outcome, written, "live", "y").data[:4].view(np.float32)[0] == 42
     x = arena.read(file, slot)
     assert x.broken_guards == ()
@@ -243,9 +291,20 @@ def test_a_graph_that_is_no_chain_is_not_believed(
     fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, graph: str, edges: int
 ) -> None:
     monkeypatch.setenv("FAKE_CUDA", graph)
-    outcome = cuda.run(tmp_path, lay(tmp_path, [SCALE, SCALE, SCALE]), fake, 60, "graph")
+    outcome = replay(tmp_path, lay(tmp_path, [SCALE, SCALE, SCALE]), fake, "graph")
     assert isinstance(outcome, Crashed)
-    assert outcome.message == f"the captured graph is no chain: 3 nodes, {edges} edges"
+    assert outcome.message == f"as a graph: the captured graph is no chain: 3 nodes, {edges} edges"
+
+
+def test_a_graph_of_functions_of_another_module_is_not_believed(
+    fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_CUDA", "foreign")
+    outcome = replay(tmp_path, lay(tmp_path, [SCALE]), fake, "graph")
+    assert isinstance(outcome, Crashed)
+    assert outcome.message == (
+        "as a graph: the captured graph launches a 'scale' of another module than the one that was loaded"
+    )
 
 
 def test_code_for_another_device_is_refused(fake: CubinBuild, tmp_path: Path) -> None:
@@ -274,8 +333,15 @@ def test_too_little_memory_is_told_with_the_figures(
     with pytest.raises(PlanError, match=r"case tried/.*: the bundle needs 2,121,768 bytes.*; 1,048,576 of 1,048,576"):
         cuda.run(tmp_path, written, fake, 60)
     tiny = DeviceInfo("Tiny", "sm_90", "13.0", "580", 2 << 20, 1, 1)
-    with pytest.raises(PlanError, match=r"need 2,121,768 bytes on the device; Tiny has 2,097,152.*a smaller case"):
+    with pytest.raises(PlanError, match=r"needs 543,162,368 bytes on the device.* 536,870,912 of .*has 2,097,152;"):
         cuda.refuse(written, fake, tiny)
+
+
+def test_a_replay_takes_whole_pages_once_for_all_modes(tmp_path: Path) -> None:
+    """x and y are a page and a bit with their guards, z is a few bytes; the driver takes 512 MiB."""
+    n = (1 << 21) // 4
+    written = lay(tmp_path, [launch("scale", "x", "y", n, 2.0)], n=n)
+    assert cuda.needed_bytes(written) == (2 + 2 + 1) * 2**21 + 512 * 2**20
 
 
 @pytest.mark.parametrize(

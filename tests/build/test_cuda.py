@@ -48,6 +48,42 @@ def test_sources_compile_unchanged(tool: str, name: str) -> None:
     assert built.identity.backend == "cuda"
     assert "--fmad=false" in built.identity.flags
     assert built.identity.sources.keys() == {f"{name}.cu"}
+    assert built.identity.code is not None
+    assert [(record.entry, record.symbol) for record in built.identity.code.kernels] == list(built.symbols.items())
+    for record in built.identity.code.kernels:
+        assert record.registers is not None
+        assert 4 <= record.registers <= 255
+        assert None not in (record.static_shared, record.stack, record.spill_stores, record.spill_loads)
+
+
+SPILLING = """
+extern "C" __global__ void __launch_bounds__(1024, 2) k(float* p) {
+  __shared__ float tile[100];
+  float x[40];
+  for (int i = 0; i < 40; ++i) x[i] = p[i * 1024 + threadIdx.x];
+  tile[threadIdx.x % 100] = x[3];
+  __syncthreads();
+  for (int round = 0; round < 9; ++round)
+    for (int i = 0; i < 40; ++i) x[i] = x[i] * x[(i * 7 + 3) % 40] + tile[i];
+  for (int i = 0; i < 40; ++i) p[i * 1024 + threadIdx.x] = x[i];
+}
+"""
+
+
+@pytest.mark.usefixtures("tool")
+def test_spills_and_shared_memory_are_told(tmp_path: Path) -> None:
+    """32 registers are all that 2,048 threads leave for 40 values."""
+    (tmp_path / "k.cu").write_text(SPILLING)
+    code = compile_cubin(tmp_path, Path("k.cu"), ["k"]).identity.code
+    assert code is not None
+    (record,) = code.kernels
+    assert (record.registers, record.static_shared) == (32, 400)
+    assert record.stack is not None
+    assert record.spill_stores is not None
+    assert record.spill_loads is not None
+    assert record.stack > 0
+    assert record.spill_stores > 0
+    assert record.spill_loads > 0
 
 
 @pytest.mark.usefixtures("tool")

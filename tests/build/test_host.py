@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -45,10 +46,11 @@ def build(project: Path, cache: Path, **options: object) -> HostBuild:
 
 def answer(built: HostBuild, folder: Path) -> int:
     (folder / "o.bin").write_bytes(bytes(4))
-    lines = ["kernel-audit-host 1", "report r", "buffer o o.bin 0 4", "launch 0 1 1 1 1 1 1 0 1 p:o+0", ""]
+    lines = ["kernel-audit-host 1", "report r", "buffer o o.bin 0 4", "launch 0 1 1 1 1 1 1 0 1 p:o+0", "save o s", ""]
     (folder / "script").write_text("\n".join(lines))
-    subprocess.run([built.executable, folder / "script"], check=True)
-    return int.from_bytes((folder / "o.bin").read_bytes(), "little")
+    environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
+    subprocess.run([built.executable, folder / "script"], check=True, env=environment)
+    return int.from_bytes((folder / "s").read_bytes(), "little")
 
 
 def test_a_build_runs_and_records_what_went_in(project: Path, cache: Path, tmp_path: Path) -> None:
@@ -88,6 +90,39 @@ def test_whatever_goes_in_changes_the_key(project: Path, cache: Path, tmp_path: 
     keys.add(changed.identity.key)
     assert len(keys) == 5
     assert answer(changed, tmp_path) == 2
+
+
+@pytest.mark.parametrize("sanitizer", ["thread", "address", "valgrind"])
+def test_a_program_for_a_sanitizer_is_another_program(project: Path, tmp_path: Path, sanitizer: str) -> None:
+    plain, made = build(project, default_cache()), build(project, default_cache(), sanitizer=sanitizer)
+    assert (plain.sanitizer, made.sanitizer) == ("", sanitizer)
+    assert plain.identity.key != made.identity.key
+    assert f"-DSIMT_SANITIZER_{sanitizer.upper()}" in made.identity.flags
+    assert not [flag for flag in plain.identity.flags if "SANITIZER" in flag or flag.startswith("-fsanitize")]
+    assert answer(made, tmp_path) == 42
+
+
+@pytest.mark.parametrize(
+    ("sanitizer", "needed", "package"),
+    [
+        ("thread", "libtsan.so", "libtsan2"),
+        ("address", "libasan.so", "libasan8"),
+        ("address", "sanitizer/asan_interface.h", "libasan8"),
+        ("valgrind", "valgrind/memcheck.h", "valgrind"),
+    ],
+)
+def test_a_sanitizer_that_is_not_installed(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sanitizer: str, needed: str, package: str
+) -> None:
+    wrapper = tmp_path / "bare-compiler"  # answers as one that does not find what it is asked for
+    wrapper.write_text(
+        f'#!/bin/sh\ncase "$*" in *-print-file-name={needed}*) echo {needed};; *"-include {needed}"*) exit 1;; '
+        '*) exec g++ "$@";; esac\n'
+    )
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("CXX", str(wrapper))
+    with pytest.raises(ToolMissing, match=rf"needs {needed}, .*apt-get install {package}"):
+        build(project, default_cache(), sanitizer=sanitizer)
 
 
 def test_the_same_source_elsewhere_gives_the_same_binary(project: Path, cache: Path, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from audit.errors import EvidenceError
 from audit.evidence import store
+from audit.evidence.schema import SCHEMA
 
 from ..conftest import Ran
 
@@ -77,7 +78,7 @@ def test_a_listed_name_cannot_leave_the_folder(evidence: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"schema": 99}, "expected schema 1, but got 99"),
+        ({"schema": 99}, f"expected schema {SCHEMA}, but got 99"),
         ({"colour": "green"}, "unknown field `colour`"),
         ({"summary": {"verdict": "fine"}}, "Invalid enum value 'fine'"),
     ],

@@ -45,11 +45,11 @@ def build(name: str, entries: Sequence[str], **options: object) -> HostBuild:
     return build_host(FOLDER, FOLDER / f"{name}.cu", entries, **options)  # type: ignore[arg-type]
 
 
-def run_script(program: HostBuild, folder: Path, lines: Sequence[str]) -> Ended:
-    """Run a script as it is, after its first two lines."""
+def run_script(program: HostBuild, folder: Path, lines: Sequence[str], under: Sequence[str] = ()) -> Ended:
+    """Run a script as it is, after its first two lines; `under` is a command that runs the program."""
     (folder / "script").write_text("\n".join(["kernel-audit-host 1", "report report", *lines]) + "\n")
     done = subprocess.run(
-        [program.executable, folder / "script"], capture_output=True, text=True, timeout=60, check=False
+        [*under, program.executable, folder / "script"], capture_output=True, text=True, timeout=60, check=False
     )
     report = folder / "report"
     lines_seen = report.read_text().splitlines() if report.exists() else []
@@ -67,6 +67,7 @@ def launch(
     shared: int = 0,
     threads: int = 1,
     seed: int = 0,
+    under: Sequence[str] = (),
 ) -> Ended:
     """One launch. Arrays become buffers b0, b1, ... with guards; strings are arguments as they are."""
     words, head, tail = [], [f"threads {threads}", f"seed {seed}"], []
@@ -84,9 +85,8 @@ def launch(
         words.append(f"p:{name}+0")
     extents = " ".join(f"{extent}" for size in (grid, block) for extent in _three(size))
     index = program.identity.entries.index(entry)
-    ended = run_script(
-        program, folder, [*head, f"launch {index} {extents} {shared} {len(words)} {' '.join(words)}", *tail]
-    )
+    call = f"launch {index} {extents} {shared} {len(words)} {' '.join(words)}"
+    ended = run_script(program, folder, [*head, call, *tail], under)
     if ended.code == 0:
         for name, array in arrays.items():
             raw = (folder / f"{name}.out").read_bytes()

@@ -22,7 +22,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ /* libstdc++ writes __attribute__((__noinline__)), so this can only vanish */
 #define __launch_bounds__(...)
-#define __cluster_dims__(...)
+#define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))
 #define __builtin_align__(n) __attribute__((aligned(n)))
 
@@ -35,3 +35,4 @@ constexpr int warpSize = 32;
 #include "simt_atomics.h"
 #include "simt_math.h"
 #include "simt_sync.h"
+#include "simt_unsupported.h"

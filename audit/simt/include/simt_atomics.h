@@ -5,10 +5,20 @@
 
 namespace simt {
 
+template <typename T>
+inline bool compare_exchange(T* address, T* old, T value) {
+#ifdef SIMT_SANITIZER_THREAD
+  // As on a GPU, where an atomic alone publishes nothing that was written before it.
+  if (!has_fenced())
+    return __atomic_compare_exchange_n(address, old, value, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE);
+#endif
+  return __atomic_compare_exchange_n(address, old, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 template <typename T, typename Change>
 inline T atomic_update(T* address, Change change) {
   T old = __atomic_load_n(address, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(address, &old, change(old), false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) {
+  while (!compare_exchange(address, &old, change(old))) {
   }
   after_atomic(false);
   return old;
@@ -41,7 +51,7 @@ inline Float atomic_update_float(Float* address, Change change) {
   inline T atomicExch(T* p, T v) { return simt::atomic_update(p, [=](T) { return v; }); }                        \
   inline T atomicCAS(T* p, T compare, T v) {                                                                     \
     T old = compare;                                                                                             \
-    const bool swapped = __atomic_compare_exchange_n(p, &old, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);     \
+    const bool swapped = simt::compare_exchange(p, &old, v);                                                     \
     simt::after_atomic(!swapped);                                                                                \
     return old;                                                                                                  \
   }

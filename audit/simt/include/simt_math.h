@@ -70,6 +70,9 @@ inline int __mulhi(int a, int b) { return static_cast<int>(static_cast<long long
 inline unsigned int __umulhi(unsigned int a, unsigned int b) {
   return static_cast<unsigned int>(static_cast<unsigned long long>(a) * b >> 32);
 }
+inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+  return static_cast<unsigned long long>(static_cast<unsigned __int128>(a) * b >> 64);
+}
 inline int __mul24(int a, int b) { return (a << 8 >> 8) * (b << 8 >> 8); }
 inline unsigned int __byte_perm(unsigned int low, unsigned int high, unsigned int selector) {
   const unsigned long long bytes = static_cast<unsigned long long>(high) << 32 | low;
@@ -88,8 +91,12 @@ inline unsigned int __funnelshift_r(unsigned int low, unsigned int high, unsigne
 template <typename T> inline T __ldg(const T* p) { return *p; }
 template <typename T> inline T __ldcg(const T* p) { return *p; }
 template <typename T> inline T __ldca(const T* p) { return *p; }
+template <typename T> inline T __ldlu(const T* p) { return *p; }
+template <typename T> inline T __ldcv(const T* p) { return *p; }
 template <typename T> inline T __ldcs(const T* p) { return *p; }
 template <typename T> inline void __stcg(T* p, T value) { *p = value; }
+template <typename T> inline void __stwb(T* p, T value) { *p = value; }
+template <typename T> inline void __stwt(T* p, T value) { *p = value; }
 template <typename T> inline void __stcs(T* p, T value) { *p = value; }
 
 #define SIMT_MIN_MAX(T, A, B)                                                                      \
@@ -118,6 +125,7 @@ inline double min(float a, double b) { return fmin(static_cast<double>(a), b); }
 inline double min(double a, float b) { return fmin(a, static_cast<double>(b)); }
 
 inline float rsqrtf(float x) { return 1.0f / __builtin_sqrtf(x); }
+inline float rsqrt(float x) { return rsqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
 inline float __fdividef(float a, float b) { return a / b; }

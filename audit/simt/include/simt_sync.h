@@ -81,8 +81,43 @@ inline unsigned __match_any_sync(unsigned mask, T value, SIMT_HERE) {
   return static_cast<unsigned>(simt::vote(simt::Vote::match, mask, simt::to_word(value), {simt_file, simt_line}));
 }
 
-inline void __threadfence_block() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+// `*all_equal` says whether all lanes brought the same value; then the lanes are given, else none.
+template <typename T>
+inline unsigned __match_all_sync(unsigned mask, T value, int* all_equal, SIMT_HERE) {
+  const unsigned alike = __match_any_sync(mask, value, simt_file, simt_line);
+  *all_equal = alike == __ballot_sync(mask, 1, simt_file, simt_line) ? 1 : 0;
+  return *all_equal != 0 ? alike : 0;
+}
+
+#define SIMT_REDUCE_SYNC(name, T, change)                                                      \
+  inline T __reduce_##name##_sync(unsigned mask, T value, SIMT_HERE) {                         \
+    unsigned lanes = __ballot_sync(mask, 1, simt_file, simt_line);                             \
+    T a = __shfl_sync(mask, value, __builtin_ctz(lanes), 32, simt_file, simt_line);            \
+    for (lanes &= lanes - 1; lanes != 0; lanes &= lanes - 1) {                                 \
+      const T b = __shfl_sync(mask, value, __builtin_ctz(lanes), 32, simt_file, simt_line);    \
+      a = change;                                                                              \
+    }                                                                                          \
+    return a;                                                                                  \
+  }
+
+SIMT_REDUCE_SYNC(add, unsigned, a + b)
+SIMT_REDUCE_SYNC(add, int, a + b)
+SIMT_REDUCE_SYNC(min, unsigned, b < a ? b : a)
+SIMT_REDUCE_SYNC(min, int, b < a ? b : a)
+SIMT_REDUCE_SYNC(max, unsigned, b > a ? b : a)
+SIMT_REDUCE_SYNC(max, int, b > a ? b : a)
+SIMT_REDUCE_SYNC(and, unsigned, a & b)
+SIMT_REDUCE_SYNC(or, unsigned, a | b)
+SIMT_REDUCE_SYNC(xor, unsigned, a ^ b)
+
+#undef SIMT_REDUCE_SYNC
+
+#ifdef SIMT_SANITIZER_THREAD
+inline void __threadfence() { simt::memory_fence(); }  // ThreadSanitizer knows no fences
+#else
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+#endif
+inline void __threadfence_block() { __threadfence(); }
+inline void __threadfence_system() { __threadfence(); }
 inline void __nanosleep(unsigned) { simt::after_atomic(true); }
 [[noreturn]] inline void __trap(SIMT_HERE) { simt::trap({simt_file, simt_line}); }

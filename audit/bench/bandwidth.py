@@ -1,0 +1,49 @@
+"""How fast this device copies and compares, measured where the benches run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from audit.backends.driver import Driver
+from audit.bench.arrays import Comparison, Region
+from audit.bench.clock import Clock
+from audit.bench.schema import Bandwidth
+from audit.errors import AuditError
+
+_SHARE = 64  # of the device's memory: many times its caches
+
+
+def bandwidth(driver: Driver, clock: Clock, comparison: Comparison, torch: Any) -> Bandwidth:
+    """Two arrays in memory, copied, and compared in one pass; each moves twice the size of one array."""
+    size = driver.info().memory // _SHARE // 4096 * 4096
+    a, b = Region(driver, size), Region(driver, size)
+    a.poison(clock.stream)
+    copied = clock.median(lambda: b.copy(a, clock.stream))
+    comparison.begin()
+    compared = clock.median(lambda: comparison.add(a, b, clock.stream))
+    if comparison.differing(clock.stream):
+        raise AuditError("a copy on the device differs from its original: the device is not to be trusted")
+    by_torch = None
+    if torch is not None:
+        tensors = [torch.as_tensor(_Borrowed(region), device="cuda") for region in (a, b)]
+        by_torch = _rate(size, clock.median(lambda: torch.equal(*tensors)))
+    for region in (a, b):
+        region.free()
+    return Bandwidth(size, _rate(size, copied), _rate(size, compared), by_torch)
+
+
+def _rate(size: int, milliseconds: float) -> float:
+    """Bytes per second where two arrays are passed over."""
+    return 2 * size / milliseconds * 1000
+
+
+class _Borrowed:
+    """A region as torch takes it, without a copy (https://numba.readthedocs.io, CUDA array interface, version 3)."""
+
+    def __init__(self, region: Region) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (region.size,),
+            "typestr": "|u1",
+            "data": (region.address, False),
+            "version": 3,
+        }

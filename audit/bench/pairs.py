@@ -1,0 +1,174 @@
+"""From timed pairs to figures: medians, paired ratios, the verdict, multiples of the floor, cost per added tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from statistics import median
+from typing import Literal
+
+import msgspec
+
+from audit.bench.schema import BenchEvidence, Pair, Point
+from audit.errors import EvidenceError
+
+Word = Literal["faster", "slower", "no difference"]
+STEP = 1024
+"""Added tokens that a cost is told for."""
+_LEAST_TRIALS = 3
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """Median, least and greatest of one figure a trial."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Spread:
+        """The spread of at least one value."""
+        found = sorted(values)
+        return cls(median(found), found[0], found[-1])
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """One pair at one context. Times and floors in ms of one replay; `ratio` is B/A, `same` is A again/A, by trial."""
+
+    context: int
+    a: str
+    b: str
+    b_is_peer: bool
+    a_ms: float
+    b_ms: float
+    again_ms: float
+    ratio: Spread
+    same: Spread
+    word: Word
+    a_floor_ms: float
+    b_floor_ms: float  # a peer's own, where its storage is another
+
+    @property
+    def a_multiple(self) -> float:
+        """A's time in multiples of its floor."""
+        return self.a_ms / self.a_floor_ms
+
+    @property
+    def b_multiple(self) -> float:
+        """B's time in multiples of its floor."""
+        return self.b_ms / self.b_floor_ms
+
+
+class Arm(msgspec.Struct, frozen=True):
+    """A variant or peer over all contexts: context -> median ms of one replay, over all its trials in all its pairs."""
+
+    name: str
+    is_peer: bool
+    ms: dict[int, float]
+    floor_ms: dict[int, float]
+
+
+class Added(msgspec.Struct, frozen=True):
+    """What 1,024 more tokens cost between two contexts, in microseconds of one replay (all layers)."""
+
+    start: int
+    end: int
+    microseconds: float
+
+
+def figures(evidence: BenchEvidence) -> tuple[Figures, ...]:
+    """The figures of every pair, by context in the order of the record. EvidenceError for malformed times."""
+    return tuple(_figures(pair, point, evidence.bandwidth.copy) for point in evidence.points for pair in point.pairs)
+
+
+def judge(ratio: Spread, same: Spread, trials: int) -> Word:
+    """Whether B differs from A in time.
+
+    A difference counts only if the whole range of the paired ratios B/A lies outside the range of the A/A ratios and
+    on one side of 1. Which of A's two arms is called the first is arbitrary, so the A/A range is taken with its
+    mirror image (1/ratio) and with 1 itself: B is faster if its greatest ratio is less than all of these, slower if
+    its least ratio is greater than all of them, and else there is no difference. Fewer than three trials show none.
+    """
+    if trials < _LEAST_TRIALS:
+        return "no difference"
+    if ratio.high < min(same.low, 1 / same.high, 1.0):
+        return "faster"
+    if ratio.low > max(same.high, 1 / same.low, 1.0):
+        return "slower"
+    return "no difference"
+
+
+def floor_ms(moved: int, copy: float) -> float:
+    """Milliseconds to move that many bytes at `copy` bytes per second (read and written bytes both counted)."""
+    if not (math.isfinite(copy) and copy > 0) or moved <= 0:
+        raise EvidenceError(
+            f"floor: expected positive bytes and a positive copy bandwidth, but got {moved} bytes at {copy} bytes/s; "
+            f"run the bench again"
+        )
+    return 1e3 * moved / copy
+
+
+def arms(evidence: BenchEvidence) -> tuple[Arm, ...]:
+    """Every variant and peer that was timed, in order of appearance. EvidenceError where one name is both."""
+    kinds: dict[str, bool] = {}
+    times: dict[str, dict[int, list[float]]] = {}
+    floors: dict[str, dict[int, float]] = {}
+    for point in evidence.points:
+        for pair in point.pairs:
+            _admit(pair, point.context)
+            for name, is_peer, ms in (
+                (pair.a, False, (*pair.a_ms, *pair.again_ms)),
+                (pair.b, pair.b_is_peer, pair.b_ms),
+            ):
+                if kinds.setdefault(name, is_peer) is not is_peer:
+                    raise EvidenceError(f"{name!r} names both a variant and a peer; rename the peer and bench again")
+                times.setdefault(name, {}).setdefault(point.context, []).extend(ms)
+                floors.setdefault(name, {})[point.context] = floor_ms(
+                    _moved(point, name, is_peer), evidence.bandwidth.copy
+                )
+    return tuple(
+        Arm(name, kinds[name], {context: median(ms) for context, ms in by.items()}, floors[name])
+        for name, by in times.items()
+    )
+
+
+def added(ms: Mapping[int, float]) -> tuple[Added, ...]:
+    """The cost per added 1,024 tokens between successive contexts, from context -> ms."""
+    return tuple(
+        Added(start, end, 1e3 * (ms[end] - ms[start]) * STEP / (end - start)) for start, end in pairwise(sorted(ms))
+    )
+
+
+def _figures(pair: Pair, point: Point, copy: float) -> Figures:
+    _admit(pair, point.context)
+    ratio = Spread.of(b / a for a, b in zip(pair.a_ms, pair.b_ms, strict=True))
+    same = Spread.of(again / a for a, again in zip(pair.a_ms, pair.again_ms, strict=True))
+    return Figures(
+        point.context,
+        pair.a,
+        pair.b,
+        pair.b_is_peer,
+        median(pair.a_ms),
+        median(pair.b_ms),
+        median(pair.again_ms),
+        ratio,
+        same,
+        judge(ratio, same, len(pair.a_ms)),
+        floor_ms(point.moved, copy),
+        floor_ms(_moved(point, pair.b, pair.b_is_peer), copy),
+    )
+
+
+def _moved(point: Point, name: str, is_peer: bool) -> int:
+    return point.peer_moved.get(name, point.moved) if is_peer else point.moved
+
+
+def _admit(pair: Pair, context: int) -> None:
+    trials = (pair.a_ms, pair.b_ms, pair.again_ms)
+    alike = len({len(ms) for ms in trials}) == 1 and pair.a_ms
+    if not alike or not all(math.isfinite(value) and value > 0 for ms in trials for value in ms):
+        raise EvidenceError(
+            f"pair {pair.b} beside {pair.a} at context {context}: expected as many positive times of each of its "
+            f"three arms, but got {trials}; run the bench again"
+        )

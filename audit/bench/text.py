@@ -1,0 +1,119 @@
+"""A bench as text: what was timed, the table of pairs, then the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from audit.bench.curve import Comparison
+from audit.bench.pairs import Figures, Spread, figures
+from audit.bench.schema import BenchEvidence
+
+_HEAD = ("context", "pair", "A ms", "B ms", "B/A", "range", "A/A range", "verdict", "floor ms", "B x floor")
+_LEFT = {1, 7}  # columns of words
+_WIDEST = 48
+
+
+def table(evidence: BenchEvidence, comparison: Comparison | None = None) -> str:
+    """The text for a terminal: a sentence, the table, and one verdict a pair, then bytes, curve, what was skipped."""
+    found = figures(evidence)
+    lines = [described(evidence), "", *_aligned([_HEAD, *map(_cells, found)]), "", *verdicts(found)]
+    lines += bytes_lines(evidence)
+    if comparison is not None:
+        lines.append(f"curve: {comparison.sentence}")
+    lines += [f"skipped: {_plain(skipped.name)}: {_plain(skipped.why)}" for skipped in evidence.skipped]
+    return "\n".join(lines)
+
+
+def described(evidence: BenchEvidence) -> str:
+    """What was timed where and how, in a sentence; when and by which command stand beside it on the page."""
+    method = evidence.method
+    contexts = [point.context for point in evidence.points]
+    span = f"at {listed(contexts)} tokens" if contexts else "at no context"
+    return (
+        f"{_plain(evidence.shape)} ({_plain(evidence.operator)}) {span} on {evidence.machine.device or 'no device'}: "
+        f"one replay is all {method.layers} layers once; {method.warm_ups} warm-ups, then {method.trials} trials of "
+        f"{method.replays} replays, the arms A, B and A again alternating, their order reversed in every other trial"
+    )
+
+
+def verdicts(found: Sequence[Figures]) -> list[str]:
+    """One line a pair over its contexts: `fast beside control: faster at 1,024 and 8,192 (0.9 to 0.95 of its time)`."""
+    lines = []
+    for a, b in dict.fromkeys((row.a, row.b) for row in found):
+        mine = [row for row in found if (row.a, row.b) == (a, b)]
+        parts = []
+        for word in ("faster", "slower", "no difference"):
+            rows = [row for row in mine if row.word == word]
+            if rows:
+                medians = sorted(row.ratio.median for row in rows)
+                span = f"{medians[0]:.4f}" + (f" to {medians[-1]:.4f}" if len(rows) > 1 else "")
+                parts.append(f"{word} at {listed([row.context for row in rows])} ({span} of its time)")
+        lines.append(f"{_plain(b)} beside {_plain(a)}: {'; '.join(parts)}")
+    return lines
+
+
+def bytes_lines(evidence: BenchEvidence) -> list[str]:
+    """What the comparison of bytes found: one line in sum, and one for each that differs."""
+    checked = evidence.checked
+    total = sum(entry.nbytes for entry in checked)
+    differing = sum(entry.differing for entry in checked)
+    lines = [f"bytes: {total:,} compared with parents on the device, {differing:,} differ"]
+    if not checked:
+        lines = ["bytes: none compared with a parent's"]
+    return lines + [
+        f"bytes: {_plain(entry.variant)} differs from {_plain(entry.parent)} at {entry.context:,} tokens in "
+        f"{entry.differing:,} of {entry.nbytes:,} bytes"
+        for entry in checked
+        if entry.differing
+    ]
+
+
+def listed(numbers: Sequence[int]) -> str:
+    """`1,024, 8,192 and 32,768`."""
+    words = [f"{number:,}" for number in numbers]
+    return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else "".join(words)
+
+
+def ms(value: float) -> str:
+    """Milliseconds to four significant digits, without an exponent."""
+    return f"{value:#.4g}".rstrip(".") if 1e-4 <= value < 1e4 else f"{value:.4g}"
+
+
+def spread(value: Spread) -> str:
+    """The range of a spread of ratios."""
+    return f"{value.low:.4f}–{value.high:.4f}"
+
+
+def _cells(row: Figures) -> tuple[str, ...]:
+    return (
+        f"{row.context:,}",
+        _cut(f"{_plain(row.b)} beside {_plain(row.a)}"),
+        ms(row.a_ms),
+        ms(row.b_ms),
+        f"{row.ratio.median:.4f}",
+        spread(row.ratio),
+        spread(row.same),
+        row.word,
+        ms(row.b_floor_ms),
+        f"{row.b_multiple:.2f}",
+    )
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if at in _LEFT else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def _plain(text: str) -> str:
+    """One line without control characters: a name must not steer a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 3]}..."

@@ -1,0 +1,79 @@
+"""The process that benches: `python -m audit.bench.worker FOLDER`, with `order.json` and the cubins in the folder.
+
+It writes `findings.json` anew after every context, and says on stderr what it does. Exit 0 once all is done.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from ctypes import byref, c_void_p
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from audit.backends.driver import CudaError, Driver, NoDriver, Refused
+from audit.backends.launches import LaunchError
+from audit.bench.arrays import Comparison
+from audit.bench.bandwidth import bandwidth
+from audit.bench.clock import Clock
+from audit.bench.session import Findings, Order, Session, torch_with_gpu
+from audit.bench.workset import Contender, WorkingSet
+from audit.build.identity import fnv1a64
+from audit.errors import AuditError
+from audit.project import find
+
+ORDER, FINDINGS = "order.json", "findings.json"
+_NON_BLOCKING = 1
+
+
+def bench(folder: Path, say: Callable[[str], None]) -> None:
+    """Everything that `order.json` asks for. Raises NoDriver, Refused, CudaError, LaunchError, AuditError."""
+    order = msgspec.json.decode((folder / ORDER).read_bytes(), type=Order)
+    operator, shape = find(Path(order.project)).shape(order.shape)
+    assert operator.bench is not None
+    declared = replace(operator.bench, axes=order.axes)
+    driver, context, stream = Driver(), c_void_p(), c_void_p()
+    driver.call("cuDevicePrimaryCtxRetain", byref(context), driver.device)
+    driver.call("cuCtxSetCurrent", context)
+    driver.call("cuStreamCreate", byref(stream), _NON_BLOCKING)
+    clock = Clock(driver, stream)
+    counting = (folder / order.comparison.cubin).read_bytes()
+    comparison = Comparison(driver, driver.info().multiprocessors, counting, order.comparison.symbols)
+    with ExitStack() as stack:
+        if (torch := torch_with_gpu()) is not None:  # peers put their work on this stream, between our events
+            stack.enter_context(torch.cuda.stream(torch.cuda.ExternalStream(stream.value)))
+        say("bandwidth")
+        found = Findings({}, bandwidth(driver, clock, comparison, torch), [], [], [], [])
+        say("working set")
+        work = WorkingSet(driver, operator, shape, declared, order.seeds)
+        contenders: dict[str, Contender] = {}
+        for entrant in order.entrants:
+            cubin = (folder / entrant.cubin).read_bytes()
+            found.fnv[entrant.name] = fnv1a64(cubin)
+            variant = operator.variant(entrant.name)
+            contenders[entrant.name] = Contender(driver, stream, work, variant, cubin, entrant.symbols)
+        graphs = {name: (contender.graph(), contender.graph()) for name, contender in contenders.items()}
+        session = Session(order, shape, declared, work, clock, comparison, contenders, graphs, found, say)
+        for visible in order.contexts:
+            session.at(visible)
+            (folder / FINDINGS).write_bytes(msgspec.json.encode(found))
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The exit code."""
+    if len(arguments) != 1:
+        print("usage: python -m audit.bench.worker FOLDER", file=sys.stderr)
+        return 2
+    try:
+        bench(Path(arguments[0]), lambda line: print(line, file=sys.stderr, flush=True))
+    except (NoDriver, Refused, CudaError, LaunchError, AuditError) as error:
+        print(f"error {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,143 @@
+"""The working set of a bench on the device: layers with inputs of their own, and the variants that run over them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from ctypes import byref, c_void_p
+from functools import partial
+
+from audit import arena, bundle
+from audit.backends.driver import Driver
+from audit.backends.launches import Launches, load_kernels
+from audit.bench.arrays import Arrays, Comparison, Region
+from audit.bench.clock import Replay
+from audit.bench.schema import Checked
+from audit.spec import Bench, Case, Inputs, Operator, Shape, Variant
+
+_THREAD_LOCAL = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+
+
+class WorkingSet:
+    """The layers' inputs, on the host and on the device. One set serves all contexts: only lengths change."""
+
+    def __init__(self, driver: Driver, operator: Operator, shape: Shape, bench: Bench, seeds: Sequence[int]) -> None:
+        self.operator, self.bench = operator, bench
+        self.cases = [operator.case(shape, bench.axes, seed=seed) for seed in seeds]
+        with ThreadPoolExecutor(min(len(seeds), os.cpu_count() or 1)) as pool:
+            self.inputs: list[Inputs] = list(pool.map(lambda case: operator.inputs(case, case.rng()), self.cases))
+        self.buffers = {buffer.name: buffer for buffer in operator.buffers(self.case)}
+        self.regions: list[dict[str, Region]] = []
+        for given in self.inputs:
+            layer = {}
+            for name, buffer in self.buffers.items():
+                if buffer.role == "in":
+                    layer[name] = Region(driver, buffer.nbytes(self.case), buffer.offset)
+                    layer[name].put(arena.input_array(buffer, self.case, given))
+            self.regions.append(layer)
+
+    @property
+    def case(self) -> Case:
+        """The case of the first layer; the others differ from it in their seed alone."""
+        return self.cases[0]
+
+    def see(self, context: int) -> list[Inputs]:
+        """Make `context` tokens visible, on the device alone; each layer's inputs as they now are."""
+        changed = [self.bench.at(case, given, context) for case, given in zip(self.cases, self.inputs, strict=True)]
+        for change, layer in zip(changed, self.regions, strict=True):
+            for name in change:
+                layer[name].put(arena.input_array(self.buffers[name], self.case, change))
+        return [{**given, **change} for given, change in zip(self.inputs, changed, strict=True)]
+
+
+class Contender:
+    """One variant over the working set: outputs of its own for each layer, one workspace for all of them."""
+
+    def __init__(
+        self,
+        driver: Driver,
+        stream: c_void_p,
+        work: WorkingSet,
+        variant: Variant,
+        cubin: bytes,
+        symbols: Mapping[str, str],
+    ) -> None:
+        self.variant, self._driver, self._stream, self._work = variant, driver, stream, work
+        self.workspace = self._regions("workspace")
+        self.outs = [self._regions("out") for _ in work.inputs]
+        self.plain_outs = [self._regions("out") for _ in work.inputs]
+        kernels, buffers = load_kernels(driver, cubin, symbols), tuple(work.buffers.values())
+        self._layers = []
+        for case, given, layer, outs in zip(work.cases, work.inputs, work.regions, self.outs, strict=True):
+            launches = Launches(driver, kernels, Arrays(layer, self.workspace, outs), stream)
+            launches.prepare([bundle.resolve(launch, variant, buffers, given) for launch in variant.launches(case)])
+            self._layers.append(launches)
+
+    def _regions(self, role: str) -> dict[str, Region]:
+        case = self._work.case
+        return {
+            name: Region(self._driver, buffer.nbytes(case), buffer.offset)
+            for name, buffer in self._work.buffers.items()
+            if buffer.role == role
+        }
+
+    def run_layer(self, layer: int) -> None:
+        """One layer by plain launches, everything that it writes poisoned before; its outputs are kept."""
+        for region in (*self.workspace.values(), *self.outs[layer].values()):
+            region.poison(self._stream)
+        self._layers[layer].enqueue()
+        for name, region in self.outs[layer].items():
+            self.plain_outs[layer][name].copy(region, self._stream)
+
+    def graph(self) -> Replay:
+        """All layers captured in a graph of its own."""
+        graph, executable = c_void_p(), c_void_p()
+        self._driver.call("cuStreamBeginCapture_v2", self._stream, _THREAD_LOCAL)
+        for launches in self._layers:
+            launches.enqueue()
+        self._driver.call("cuStreamEndCapture", self._stream, byref(graph))
+        self._driver.call("cuGraphInstantiateWithFlags", byref(executable), graph, 0)
+        return partial(self._driver.call, "cuGraphLaunch", executable, self._stream)
+
+    def poison_outs(self) -> None:
+        """Poison the outputs of all layers."""
+        for layer in self.outs:
+            for region in layer.values():
+                region.poison(self._stream)
+
+
+def check(
+    contenders: Mapping[str, Contender],
+    parents: Mapping[str, str],
+    graphs: Mapping[str, Replay],
+    context: int,
+    comparison: Comparison,
+    stream: c_void_p,
+) -> list[Checked]:
+    """Compare each contender with its parent: outputs and workspace of every layer by plain launches, then the
+    outputs of every layer by the graph that will be timed. All start from the same poison. One without a parent is
+    compared with itself: its graph with its plain launches."""
+    differing, nbytes = dict.fromkeys(contenders, 0), dict.fromkeys(contenders, 0)
+
+    def compare(name: str, mine: Mapping[str, Region], theirs: Mapping[str, Region]) -> None:
+        comparison.begin()
+        for region, other in zip(mine.values(), theirs.values(), strict=True):
+            comparison.add(region, other, stream)
+            nbytes[name] += region.size
+        differing[name] += comparison.differing(stream)
+
+    for layer in range(len(next(iter(contenders.values())).outs)):
+        for contender in contenders.values():
+            contender.run_layer(layer)
+        for name, parent in parents.items():
+            mine, theirs = contenders[name], contenders[parent]
+            compare(name, mine.workspace, theirs.workspace)
+            compare(name, mine.plain_outs[layer], theirs.plain_outs[layer])
+    for name, contender in contenders.items():
+        contender.poison_outs()
+        graphs[name]()
+        plain = contenders[parents.get(name, name)].plain_outs
+        for mine_out, their_out in zip(contender.outs, plain, strict=True):
+            compare(name, mine_out, their_out)
+    return [Checked(name, parents.get(name, name), context, nbytes[name], differing[name]) for name in contenders]

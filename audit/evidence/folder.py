@@ -1,0 +1,145 @@
+"""A folder of evidence on disk, whatever its record is: written aside, renamed when whole, never overwritten.
+
+A run writes into `.<name>.partial`; nothing that a reader accepts exists before the last rename. A whole folder
+lists every file in SHA256SUMS (readable by `sha256sum -c`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from audit.errors import EvidenceError
+
+REPORT, SUMS = "report.html", "SHA256SUMS"
+_SIZE_LIMIT = 256 * 2**20
+_Record = TypeVar("_Record", bound=msgspec.Struct)
+
+
+class Partial:
+    """A run's folder while it runs. `seal` makes it evidence; without that it stays a visible partial.
+
+    `first` is what stands in it before anything runs. Raises EvidenceError where `runs` cannot be written.
+    """
+
+    def __init__(self, runs: Path, label: str, first: Mapping[str, bytes]) -> None:
+        now = datetime.now(UTC)
+        self.started = now.isoformat(timespec="seconds")
+        self.final = runs / f"{now:%Y%m%dT%H%M%SZ}-{label}-{secrets.token_hex(3)}"
+        self.folder = runs / f".{self.final.name}.partial"
+        self._first = tuple(first)
+        try:
+            self.folder.mkdir(parents=True)
+            for name, content in first.items():
+                write(self.folder / name, content)
+        except OSError as error:
+            raise EvidenceError(
+                f"{runs}: evidence cannot be written there ({error.strerror}); name a writable folder with --out"
+            ) from None
+
+    def seal(self, files: Mapping[str, bytes]) -> Path:
+        """Write the files, flush them to disk, rename; the folder of the whole evidence."""
+        try:
+            for name, content in files.items():
+                write(self.folder / name, content)
+            whole = {**files, **{name: (self.folder / name).read_bytes() for name in self._first}}
+            sums = "".join(f"{hashlib.sha256(whole[name]).hexdigest()}  {name}\n" for name in sorted(whole))
+            write(self.folder / SUMS, sums.encode())
+            self.folder.rename(self.final)
+            flush_folder(self.final.parent)
+        except OSError as error:
+            raise EvidenceError(f"{self.folder}: evidence could not be completed ({error.strerror})") from None
+        return self.final
+
+
+def verified(folder: Path, wanted: Collection[str]) -> dict[str, bytes]:
+    """Those of the wanted files that are listed, by name, after every listed file was found unchanged.
+
+    EvidenceError says what is wrong with the folder.
+    """
+    if folder.name.endswith(".partial"):
+        raise EvidenceError(f"{folder}: this run did not finish; it is no evidence")
+    found = {}
+    for name, recorded in _sums(folder).items():
+        file = folder / name
+        if Path(name).name != name or file.is_symlink() or not file.is_file() or file.stat().st_size > _SIZE_LIMIT:
+            raise EvidenceError(f"{file}: listed in {SUMS}, but missing, too large, or not a plain file of this folder")
+        content = file.read_bytes()
+        if hashlib.sha256(content).hexdigest() != recorded:
+            raise EvidenceError(f"{file}: expected sha256 {recorded[:16]}..., but the file differs: it was altered")
+        if name in wanted:
+            found[name] = content
+    return found
+
+
+def require(found: Mapping[str, bytes], names: Collection[str], folder: Path) -> None:
+    """Raise EvidenceError where a name is not among what was found."""
+    if not all(name in found for name in names):
+        raise EvidenceError(f"{folder / SUMS}: expected {' and '.join(names)} to be listed")
+
+
+def encode(record: msgspec.Struct) -> bytes:
+    """A record as the JSON that stands on disk."""
+    return msgspec.json.format(msgspec.json.encode(record), indent=1)
+
+
+def decode(raw: bytes, where: Path, kind: type[_Record], schema: int, *older: int) -> _Record:
+    """A record from its JSON, the schema version checked first; EvidenceError for any other or malformed.
+
+    `older` versions are read too: what they lack has a default.
+    """
+    try:
+        version = msgspec.json.decode(raw, type=_Versioned).schema
+        if version not in (schema, *older):
+            raise EvidenceError(f"{where}: expected schema {schema}, but got {version}; use a version that knows it")
+        return msgspec.json.decode(raw, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise EvidenceError(f"{where}: {error}") from None
+
+
+def latest(runs: Path, *records: str) -> Path:
+    """The newest whole folder in a runs folder that holds one of these records."""
+    whole = {path.parent for record in records for path in runs.glob(f"*/{record}")}
+    seen = sorted(folder for folder in whole if not folder.name.startswith("."))
+    if not seen:
+        raise EvidenceError(f"{runs}: no evidence there yet; make some with `audit run --shape NAME`")
+    return seen[-1]
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a new file and flush it to disk; FileExistsError where there is one."""
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def flush_folder(folder: Path) -> None:
+    """Flush a folder's names to disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class _Versioned(msgspec.Struct):
+    schema: int
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    try:
+        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        raise EvidenceError(f"{folder}: expected a folder of evidence with a {SUMS}") from None
+    pairs = [line.split("  ", 1) for line in lines]
+    if any(len(pair) != 2 for pair in pairs):
+        raise EvidenceError(f"{folder / SUMS}: expected lines of a sha256, two spaces and a name")
+    return {name: digest for digest, name in pairs}

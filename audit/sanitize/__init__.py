@@ -1,0 +1,1 @@
+"""Sanitizers: compute-sanitizer on a GPU, host sanitizers anywhere, their canaries and verdicts."""

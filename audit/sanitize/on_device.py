@@ -1,0 +1,57 @@
+"""compute-sanitizer on a GPU, as an engine."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from audit.backends import cuda
+from audit.build.cuda import CubinBuild, compile_cubin
+from audit.build.identity import BuildIdentity
+from audit.bundle import Bundle
+from audit.errors import PlanError
+from audit.sanitize import compute_canaries, compute_sanitizer
+from audit.sanitize.compute_sanitizer import Installed
+from audit.sanitize.host_canaries import FOLDER
+from audit.sanitize.schema import Canary, Observed, Tool, ToolRecord
+from audit.spec import Binary, Variant
+
+
+class DeviceEngine:
+    """NVIDIA's tools. Raises ToolMissing without a GPU, or without compute-sanitizer."""
+
+    def __init__(self, chosen: Path | None, canary_limit: float) -> None:
+        self._device = cuda.require_device()
+        self._installed: Installed = compute_sanitizer.find(chosen)
+        self._canary_limit = canary_limit
+
+    def record(self, tool: Tool) -> ToolRecord:
+        """The tool as it is used."""
+        return compute_sanitizer.record(tool, self._installed)
+
+    def canaries(self, tool: Tool) -> tuple[Canary, ...]:
+        """Its canaries and their twins."""
+        source, entries = compute_canaries.source(tool), compute_canaries.entries(tool, self._installed)
+        build = compile_cubin(FOLDER, source, entries, arch=self._device.arch, line_info=True)
+        return compute_canaries.check(tool, self._installed, build, self._canary_limit)
+
+    def observe(
+        self, tool: Tool, root: Path, variant: Variant, folder: Path, bundle: Bundle, limit: float
+    ) -> tuple[Observed, BuildIdentity]:
+        """A bundle under the tool; the build has line info and is otherwise that of a run."""
+        if isinstance(variant.code, Binary):
+            raise PlanError(f"variant {variant.name}: a frozen host program cannot run on a GPU; leave it out")
+        defines = tuple(variant.code.defines.items())
+        build = _cubin(root, root / variant.code.path, bundle.entries, self._device.arch, defines)
+        return compute_sanitizer.run(tool, self._installed, folder, bundle, build, limit), build.identity
+
+    def describe_device(self) -> str | None:
+        """The GPU."""
+        return self._device.described()
+
+
+@lru_cache(maxsize=64)
+def _cubin(
+    root: Path, source: Path, entries: tuple[str, ...], arch: str, defines: tuple[tuple[str, str], ...]
+) -> CubinBuild:
+    return compile_cubin(root, source, entries, arch=arch, defines=dict(defines), line_info=True)

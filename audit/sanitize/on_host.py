@@ -1,0 +1,67 @@
+"""The host sanitizers, as an engine."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from audit.build.host import HostBuild, build_host
+from audit.build.identity import BuildIdentity
+from audit.bundle import Bundle
+from audit.errors import PlanError
+from audit.sanitize import host, host_canaries, host_output
+from audit.sanitize.host_canaries import HostCanary
+from audit.sanitize.schema import Canary, Observed, Tool, ToolRecord
+from audit.sanitize.verdict import canary as judged
+from audit.spec import Binary, Variant
+
+
+class HostEngine:
+    """ThreadSanitizer, AddressSanitizer and UBSan, the barrier accounting, valgrind: over the same source on this CPU.
+
+    `arch` says whose tensor cores are modelled.
+    """
+
+    def __init__(self, arch: str, canary_limit: float) -> None:
+        self._arch, self._canary_limit = arch, canary_limit
+
+    def record(self, tool: Tool) -> ToolRecord:
+        """The tool as it is used. Raises ToolMissing where it is not there."""
+        return host.record(tool)
+
+    def canaries(self, tool: Tool) -> tuple[Canary, ...]:
+        """Its canaries and their twins."""
+        build = host_canaries.build(tool, self._arch)
+        found = []
+        for canary in host_canaries.canaries_of(tool):
+            fault, twin = (self._canary(tool, canary, entry, build) for entry in (canary.name, canary.twin))
+            lines = {(canary.source, line) for line in canary.lines}
+            found.append(judged(canary.name, tool, fault, twin, {canary.kind}, lines))
+        return tuple(found)
+
+    def observe(
+        self, tool: Tool, root: Path, variant: Variant, folder: Path, bundle: Bundle, limit: float
+    ) -> tuple[Observed, BuildIdentity]:
+        """A bundle under the tool."""
+        code = variant.code
+        if isinstance(code, Binary):
+            raise PlanError(f"variant {variant.name}: a frozen program cannot be built for a sanitizer; leave it out")
+        build = build_host(
+            root,
+            root / code.path,
+            bundle.entries,
+            arch=self._arch,
+            defines=code.defines,
+            sanitizer=host.BUILT_FOR[tool],
+        )
+        return host_output.observe(host.run(tool, folder, bundle, build, limit), bundle, build), build.identity
+
+    def describe_device(self) -> str | None:
+        """There is no GPU in it."""
+        return None
+
+    def _canary(self, tool: Tool, canary: HostCanary, entry: str, build: HostBuild) -> Observed:
+        with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
+            folder = Path(scratch)
+            bundle = host_canaries.write(folder, canary, entry)
+            return host_output.observe(host.run(tool, folder, bundle, build, self._canary_limit), bundle, build)

@@ -1,0 +1,59 @@
+"""What a session of sanitizers runs, decided before anything runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from audit.capture.store import CaptureStore
+from audit.errors import PlanError
+from audit.plan import Backend, planned_variants
+from audit.project import Project
+from audit.sanitize.schema import TOOLS, SanitizePlan, Tool
+from audit.spec import Case, Line, Operator, Shape
+
+
+def make(
+    project: Project,
+    shape_name: str,
+    *,
+    tools: Sequence[Tool] = (),
+    variants: Sequence[str] = (),
+    cases: Sequence[str] = (),
+    backend: Backend = "host",
+    time_limit: float,
+) -> SanitizePlan:
+    """The plan; empty selections mean all tools, all variants that are not closed, all declared cases.
+
+    `cases` are texts that a case's name holds. Raises PlanError where nothing is left, or a name is unknown.
+    """
+    operator, shape = project.shape(shape_name)
+    declared = [_case(project, operator, shape, line) for line in _lines(operator, shape)]
+    chosen = [case for case in declared if not cases or any(word in case.id for word in cases)]
+    if not chosen:
+        raise PlanError(f"--case: expected a part of one of {[case.id for case in declared]}, but got {list(cases)}")
+    return SanitizePlan(
+        shape=shape_name,
+        operator=operator.name,
+        backend=backend,
+        tools=tuple(tool for tool in TOOLS if not tools or tool in tools),
+        variants=tuple(variant.name for variant in planned_variants(operator, variants)),
+        cases=tuple(chosen),
+        time_limit=time_limit,
+        pruned=bool(tools or variants or cases),
+    )
+
+
+def _lines(operator: Operator, shape: Shape) -> Sequence[Line]:
+    """Those declared for sanitizers; without any the default case, in all its steps."""
+    return operator.sanitize.get(shape.name, operator.sanitize.get("", (Line(),)))
+
+
+def _case(project: Project, operator: Operator, shape: Shape, line: Line) -> Case:
+    axes = dict(line.axes)
+    if line.capture:
+        if project.captures is None or operator.capture_axes is None:
+            raise PlanError(f"operator {operator.name}: its sanitizers' plan has a capture, but the project has none")
+        axes = {**operator.capture_axes(CaptureStore(project.captures).load(line.capture)), **axes}
+    return operator.case(
+        shape, axes, seed=1, capture=line.capture, probe=line.probe, first_step_only=line.first_step_only
+    )

@@ -1,0 +1,51 @@
+"""Threads or blocks that took part in a finding, as the boxes that they fill: `(0..31,0,0) (40,0,0)`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from itertools import groupby
+from typing import TypeAlias
+
+Point: TypeAlias = tuple[int, int, int]
+_SHOWN = 6  # boxes
+
+
+def ranges(points: Collection[Point]) -> str:
+    """The points, x first: runs along x, joined along y where they are equal, then along z. Empty for none."""
+    runs: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for x, y, z in sorted(set(points), key=lambda point: point[::-1]):
+        row = runs.setdefault((z, y), [])
+        if row and row[-1][1] == x - 1:
+            row[-1] = (row[-1][0], x)
+        else:
+            row.append((x, x))
+    planes: dict[int, list[tuple[int, int, tuple[tuple[int, int], ...]]]] = {}
+    for (z, y), row in runs.items():
+        plane = planes.setdefault(z, [])
+        if plane and plane[-1][1] == y - 1 and plane[-1][2] == tuple(row):
+            plane[-1] = (plane[-1][0], y, plane[-1][2])
+        else:
+            plane.append((y, y, tuple(row)))
+    boxes = []
+    for boxed, group in groupby(sorted(planes), key=lambda z: tuple(planes[z])):
+        levels = list(group)
+        for first, last in _consecutive(levels):
+            boxes += [
+                f"({_span(*run)},{_span(low, high)},{_span(first, last)})" for low, high, row in boxed for run in row
+            ]
+    more = f" and {len(boxes) - _SHOWN} more" if len(boxes) > _SHOWN else ""
+    return " ".join(boxes[:_SHOWN]) + more
+
+
+def _consecutive(numbers: list[int]) -> list[tuple[int, int]]:
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        if found and found[-1][1] == number - 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found
+
+
+def _span(first: int, last: int) -> str:
+    return str(first) if first == last else f"{first}..{last}"

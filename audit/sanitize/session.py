@@ -1,0 +1,204 @@
+"""One session: every tool proves itself on its canaries, then runs over every variant in every case."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import msgspec
+
+from audit import __version__, bundle
+from audit.build.identity import BuildIdentity
+from audit.checks.result import Verdict, worst
+from audit.errors import CompileError, ToolMissing
+from audit.evidence import machine
+from audit.execution import step_loads
+from audit.given import case_inputs, load_capture
+from audit.project import Project
+from audit.report import render_sanitize
+from audit.sanitize import store, suppressions
+from audit.sanitize.engine import Engine
+from audit.sanitize.schema import (
+    SCHEMA,
+    Canary,
+    Checked,
+    Observed,
+    SanitizeEvidence,
+    SanitizePlan,
+    SanitizeSummary,
+    Suppression,
+    Tool,
+    ToolRecord,
+)
+from audit.sanitize.verdict import judge
+from audit.spec import Case, Inputs
+
+_AT_ONCE = 8
+
+
+def sanitize(
+    project: Project,
+    plan: SanitizePlan,
+    engine: Engine,
+    runs: Path,
+    command: str,
+    *,
+    on_check: Callable[[Checked], None] = lambda _: None,
+) -> tuple[SanitizeEvidence, Path]:
+    """Run a plan and write its evidence into a new folder of `runs`; the evidence and that folder.
+
+    The plan is on disk before anything runs. A tool that is not there leaves what it was to check inconclusive.
+    """
+    rules = suppressions.declared(project)
+    draft = store.Draft(runs, plan)
+    began = time.monotonic()
+    records: dict[Tool, ToolRecord] = {}
+    missing: dict[Tool, str] = {}
+    canaries: list[Canary] = []
+    for tool in plan.tools:
+        try:
+            records[tool] = engine.record(tool)
+            canaries += engine.canaries(tool)
+        except (ToolMissing, CompileError) as error:
+            missing[tool] = str(error)
+    checked, builds = _checked(_Session(project, plan, engine, rules, tuple(canaries), missing), on_check)
+    counted = suppressions.counted(rules, (finding for one in checked for finding in one.findings))
+    complaints = suppressions.complaints(counted, _today(), tuple(records), narrowed=plan.pruned)
+    evidence = SanitizeEvidence(
+        schema=SCHEMA,
+        kind="sanitize",
+        tool=__version__,
+        started=draft.started,
+        command=command,
+        commit=machine.commit(project.root),
+        plan=plan,
+        machine=machine.describe(engine.describe_device()),
+        tools=tuple(records.values()),
+        builds=builds,
+        canaries=tuple(canaries),
+        checked=checked,
+        suppressions=counted,
+        summary=summarize(plan, checked, canaries, complaints, round(time.monotonic() - began, 1)),
+    )
+    return evidence, draft.finish(evidence, render_sanitize(evidence))
+
+
+def summarize(
+    plan: SanitizePlan,
+    checked: Iterable[Checked],
+    canaries: Iterable[Canary],
+    complaints: tuple[str, ...],
+    seconds: float,
+) -> SanitizeSummary:
+    """The verdict over a session: a finding, or a suppression that is no longer true, outweighs all; whatever was
+    planned and did not prove clean is inconclusive."""
+    checked, canaries = tuple(checked), tuple(canaries)
+    count = {verdict: sum(one.verdict == verdict for one in checked) for verdict in ("pass", "fail", "inconclusive")}
+    whole = len(checked) == plan.checks > 0
+    verdicts: list[Verdict] = [one.verdict for one in checked]
+    if complaints:
+        verdicts.append("fail")
+    if not whole:
+        verdicts.append("inconclusive")
+    reasons = dict.fromkeys(one.reason for one in checked if one.verdict != "pass")
+    return SanitizeSummary(
+        verdict=worst(verdicts),
+        planned=plan.checks,
+        ran=sum(one.launches > 0 for one in checked),
+        clean=count["pass"],
+        failed=count["fail"],
+        inconclusive=plan.checks - count["pass"] - count["fail"],
+        canaries=len(canaries),
+        canaries_found=sum(canary.found and canary.twin_clean for canary in canaries),
+        launches=sum(one.launches for one in checked),
+        seconds=seconds,
+        reasons=(*complaints, *reasons),
+    )
+
+
+class _Session(msgspec.Struct, frozen=True):
+    project: Project
+    plan: SanitizePlan
+    engine: Engine
+    rules: tuple[Suppression, ...]
+    canaries: tuple[Canary, ...]
+    missing: dict[Tool, str]
+
+
+def _checked(
+    session: _Session, on_check: Callable[[Checked], None]
+) -> tuple[tuple[Checked, ...], dict[str, BuildIdentity]]:
+    """Everything planned, in the plan's order, and the builds by key."""
+    plan = session.plan
+    given = {case.id: _given(session, case) for case in plan.cases}
+    wanted = [(tool, variant, case) for tool in plan.tools for variant in plan.variants for case in plan.cases]
+    builds: dict[str, BuildIdentity] = {}
+    found: dict[int, Checked] = {}
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
+        futures = {
+            pool.submit(_check, session, tool, variant, case, given[case.id]): index
+            for index, (tool, variant, case) in enumerate(wanted)
+        }
+        for future in as_completed(futures):
+            checked, build = future.result()
+            if build is not None and checked.build:
+                builds[checked.build] = build
+            found[futures[future]] = checked
+            on_check(checked)
+    return tuple(found[index] for index in range(len(wanted))), builds
+
+
+class _Given(msgspec.Struct, frozen=True):
+    inputs: Inputs
+    loads: dict[str, Inputs]
+
+
+def _given(session: _Session, case: Case) -> _Given:
+    operator = session.project.operators[session.plan.operator]
+    inputs, steps = case_inputs(operator, case, load_capture(session.project, case))
+    return _Given(inputs, step_loads(inputs, steps))
+
+
+def _check(
+    session: _Session, tool: Tool, variant_name: str, case: Case, given: _Given
+) -> tuple[Checked, BuildIdentity | None]:
+    operator = session.project.operators[session.plan.operator]
+    variant = operator.variant(variant_name)
+    if tool in session.missing:
+        return _unasked(tool, variant_name, case, "inconclusive", session.missing[tool]), None
+    with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
+        folder = Path(scratch)
+        written = bundle.write(folder, operator, variant, case, given.inputs, given.loads, policy="exact")
+        planned = len(written.launches) * len(written.steps)
+        try:
+            limit = session.plan.time_limit
+            seen, build = session.engine.observe(tool, session.project.root, variant, folder, written, limit)
+        except ToolMissing as error:
+            return _unasked(tool, variant_name, case, "inconclusive", str(error)), None
+        except CompileError as error:
+            return _unasked(tool, variant_name, case, "fail", f"it does not compile: {error}"), None
+    seen = msgspec.structs.replace(seen, findings=suppressions.apply(session.rules, seen.findings, _today()))
+    verdict, reason = judge(tool, seen, planned, session.canaries)
+    key = f"{tool}-{variant_name}-{build.key[:16]}"
+    return _told(tool, variant_name, case, seen, verdict, reason, planned, key), build
+
+
+def _told(
+    tool: Tool, variant: str, case: Case, seen: Observed, verdict: Verdict, reason: str, planned: int, build: str
+) -> Checked:
+    return Checked(
+        tool, variant, case.id, verdict, reason, seen.findings, seen.launches, planned, round(seen.seconds, 2), build
+    )
+
+
+def _unasked(tool: Tool, variant: str, case: Case, verdict: Verdict, reason: str) -> Checked:
+    return Checked(tool, variant, case.id, verdict, reason, (), 0, 0, 0.0, None)
+
+
+def _today() -> date:
+    return datetime.now(UTC).date()

@@ -1,0 +1,75 @@
+// Shared memory under a sanitizer: every object is a heap allocation of the block, so that the sanitizer's own red
+// zones surround it and its bytes count as never written.
+#include "sanitizers.h"
+
+#ifdef SIMT_SANITIZED
+
+#include <cstdlib>
+#include <cstring>
+
+#include "block.h"
+#include "failure.h"
+#include "shared_memory.h"
+
+#ifdef SIMT_SANITIZER_ADDRESS
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace simt {
+namespace {
+
+constexpr unsigned kDynamicAlignment = 1024;
+
+// Exactly as aligned as asked for: `lead` bytes in front of the object, out of bounds too, see to that.
+char* allocate(std::size_t bytes, std::size_t alignment, std::size_t lead) {
+  void* memory = nullptr;
+  if (posix_memalign(&memory, alignment, lead + bytes == 0 ? 1 : lead + bytes) != 0)
+    fail(Failure::launch, "no memory for %zu bytes of shared memory", bytes);
+  char* at = static_cast<char*>(memory) + lead;
+  for (std::size_t i = 0; i < bytes; ++i) at[i] = reinterpret_cast<const char*>(&kSharedPoison)[i % 4];
+#ifdef SIMT_SANITIZER_ADDRESS
+  __asan_poison_memory_region(memory, lead + bytes == 0 ? 1 : lead);
+#endif
+#ifdef SIMT_SANITIZER_VALGRIND
+  (void)VALGRIND_MAKE_MEM_UNDEFINED(at, bytes);
+  if (lead > 0) (void)VALGRIND_MAKE_MEM_NOACCESS(memory, lead);
+#endif
+  return at;
+}
+
+// AddressSanitizer cannot put a red zone inside of eight bytes, so what needs less is aligned to eight.
+std::size_t lead_of(const SharedObject& object) { return object.alignment < 8 ? 8 : object.alignment; }
+
+}  // namespace
+
+SharedMemory::SharedMemory() = default;
+
+void SharedMemory::begin_block(unsigned dynamic_bytes, unsigned limit) {
+  const Unseen unseen;
+  static_bytes_ = 0;
+  limit_ = limit;
+  dynamic_bytes_ = dynamic_bytes;
+  dynamic_ = allocate(dynamic_bytes, kDynamicAlignment, 0);
+}
+
+char* SharedMemory::place(const SharedObject& object) {
+  const std::size_t lead = lead_of(object);
+  return allocate(object.bytes, 2 * lead, lead);
+}
+
+void* SharedMemory::dynamic(unsigned alignment) const {
+  if (alignment > kDynamicAlignment)
+    fail_in_block(Failure::launch, "extern __shared__ memory aligned to %u bytes is not supported", alignment);
+  return dynamic_;
+}
+
+void SharedMemory::end_block() {
+  const Unseen unseen;
+  for (const Placed& placed : placed_) std::free(placed.address - lead_of(*placed.object));
+  placed_.clear();
+  std::free(dynamic_);
+}
+
+}  // namespace simt
+
+#endif

@@ -1,0 +1,125 @@
+// Blocks that only read, found before their threads get fibers of ThreadSanitizer: a grid that never depends on the
+// lengths has hundreds of blocks which look at them and end, and a fiber takes a millisecond to make.
+//
+// Every thread of a block is tried out, unseen, up to the first thing that others could notice: a write but to its
+// own stack, a barrier, an atomic. If all of them come to their end, the block runs once more, seen, on one fiber that
+// all such blocks of the launch share: among themselves they cannot race, and no other thread is ordered with them.
+// If not, nothing has happened, and the block runs as others do.
+#include "block.h"
+
+#ifdef SIMT_SANITIZER_THREAD
+
+extern __thread uint3 threadIdx;
+extern __thread uint3 blockIdx;
+extern __thread dim3 blockDim;
+extern __thread dim3 gridDim;
+
+extern "C" {
+unsigned char simt_on_trial = 0;
+const char* simt_trial_stack[2] = {nullptr, nullptr};
+[[noreturn]] void simt_effect() {
+  simt::current_block()->before_effect();
+  __builtin_unreachable();
+}
+}
+
+// The linker sends calls of these functions here first (audit/build/instrumentation.py); the caller's return address,
+// which is what a report shows, stays on top of the stack.
+#if defined(__x86_64__)
+#define SIMT_WRITER(name)                        \
+  asm(".text\n"                                  \
+      ".globl __wrap_" #name "\n"                \
+      ".type __wrap_" #name ", @function\n"      \
+      "__wrap_" #name ":\n"                      \
+      "  cmpb $0, simt_on_trial(%rip)\n"         \
+      "  jne 1f\n"                               \
+      "2: jmp __real_" #name "@PLT\n"            \
+      "1: cmpq simt_trial_stack(%rip), %rdi\n"   \
+      "  jb simt_effect@PLT\n"                   \
+      "  cmpq 8+simt_trial_stack(%rip), %rdi\n"  \
+      "  jb 2b\n"                                \
+      "  jmp simt_effect@PLT\n"                  \
+      ".size __wrap_" #name ", .-__wrap_" #name "\n");
+
+SIMT_WRITER(__tsan_write1)
+SIMT_WRITER(__tsan_write2)
+SIMT_WRITER(__tsan_write4)
+SIMT_WRITER(__tsan_write8)
+SIMT_WRITER(__tsan_write16)
+SIMT_WRITER(__tsan_unaligned_write2)
+SIMT_WRITER(__tsan_unaligned_write4)
+SIMT_WRITER(__tsan_unaligned_write8)
+SIMT_WRITER(__tsan_unaligned_write16)
+SIMT_WRITER(__tsan_write_range)
+SIMT_WRITER(memset)
+SIMT_WRITER(memcpy)
+SIMT_WRITER(memmove)
+// Their first argument is no address on the stack, so they always count.
+SIMT_WRITER(printf)
+SIMT_WRITER(puts)
+SIMT_WRITER(putchar)
+#endif
+
+namespace simt {
+
+bool Block::only_reads() {
+#if !defined(__x86_64__)
+  return false;
+#endif
+  running_block = this;
+  running_ = true;
+  blockIdx = index_;
+  blockDim = dim3(grid_->threads);
+  gridDim = dim3(grid_->blocks);
+  simt_trial_stack[0] = stacks_.stack(0);
+  simt_trial_stack[1] = stacks_.stack(0) + kStackBytes;
+
+  begin_trial();
+  on_trial_ = true;
+  simt_on_trial = 1;
+  const bool all_ended = run_in_turn();
+  simt_on_trial = 0;
+  on_trial_ = false;
+  end_trial(all_ended);
+  if (all_ended) {
+    begin_reading(stacks_.stack(0));
+    run_in_turn();
+    end_reading();
+    shared_.end_block();
+  }
+  running_ = false;
+  running_block = nullptr;
+  return all_ended;
+}
+
+// Runs threads to their end, one after the other, on one stack. False as soon as one ends its trial.
+bool Block::run_in_turn() {
+  for (unsigned thread = 0; thread < threads_; ++thread) {
+    thread_indices_[thread] = thread_index(thread);
+    start_context(contexts_[0], stacks_.stack(0), StackPool::usable(0), turn_main);
+    current_ = thread;
+    threadIdx = thread_indices_[thread];
+    turn_ended_ = false;
+    switch_context(scheduler_, contexts_[0]);
+    if (!turn_ended_) return false;
+  }
+  return true;
+}
+
+void Block::turn_main() {
+  Block& block = *running_block;
+  block.grid_->kernel->call(block.grid_->arguments);
+  block.turn_ended_ = true;
+  switch_context(block.contexts_[0], block.scheduler_);
+  __builtin_unreachable();
+}
+
+void Block::end_trial_here() {
+  simt_on_trial = 0;
+  switch_context(contexts_[0], scheduler_);
+  __builtin_unreachable();
+}
+
+}  // namespace simt
+
+#endif

@@ -1,0 +1,110 @@
+// When `token_groups` and the variants after it load what they multiply: as it is needed, or one step ahead.
+#pragma once
+#include "token_values.cuh"
+
+namespace scalar {
+
+// A step waits for its own bytes.
+struct AsNeeded {
+  using Ring = Stages<32, 6>;
+
+  template <int G, int D, class Memory>
+  static __device__ __forceinline__ void score(Memory& m, TokenStream<D, Ring>& stream, const GroupQuery<G, D>& query,
+                                               int tokens, float score_scale) {
+    static_assert(Ring::kWarpTokens == kScored, "a stage is scored at once");
+    const int own = threadIdx.x / 32 * Ring::kWarpTokens;
+    for (int n = 0; n < stream.stages(); ++n) {
+      typename GroupQuery<G, D>::Words word;
+      typename GroupQuery<G, D>::Chains acc;
+      typename GroupQuery<G, D>::Sums x;
+      query.load(word, stream.next());
+      query.multiply(acc, word);
+      query.add_lanes(x, acc);
+      query.store(m, x, n * Ring::kTokens + own, tokens, score_scale);
+    }
+  }
+
+  template <int G, int D, class Memory>
+  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream, GroupValues<G>& values,
+                                             int tokens) {
+    for (int n = 0; n < stream.stages(); ++n) {
+      const unsigned char* const stage = stream.next();
+      const int first = n * Ring::kTokens;
+      if (first + Ring::kTokens <= tokens) {
+#pragma unroll
+        for (int i = 0; i < Ring::kTokens; i += kAdded) {
+          typename GroupValues<G>::Batch batch;
+          values.load(batch, m, stage + i * kSlab, first + i);
+          values.template add<true>(batch);
+        }
+      } else {
+        add_last(m, values, stage, first, tokens);
+      }
+    }
+  }
+
+  // The tokens of a stage that is not full.
+  template <int G, class Memory>
+  static __device__ __forceinline__ void add_last(const Memory& m, GroupValues<G>& values, const unsigned char* stage,
+                                                  int first, int tokens) {
+    for (int i = 0; first + i < tokens; i += kAdded) {
+      typename GroupValues<G>::Batch batch;
+      values.load(batch, m, stage + i * kSlab, first + i);
+      values.template add<false>(batch, tokens - first - i);
+    }
+  }
+};
+
+// While a step is multiplied, the bytes of the next one are on their way from shared memory. Twice the tokens a stage.
+struct OneAhead {
+  using Ring = Stages<64, 4>;
+
+  template <int G, int D, class Memory>
+  static __device__ __forceinline__ void score(Memory& m, TokenStream<D, Ring>& stream, const GroupQuery<G, D>& query,
+                                               int tokens, float score_scale) {
+    constexpr int steps = Ring::kWarpTokens / kScored;
+    const int own = threadIdx.x / 32 * Ring::kWarpTokens;
+    typename GroupQuery<G, D>::Words word;
+    const unsigned char* stage = stream.next();
+    query.load(word, stage);
+    for (int n = 0; n < stream.stages(); ++n) {
+      typename GroupQuery<G, D>::Sums x[steps];
+#pragma unroll
+      for (int step = 0; step < steps; ++step) {
+        typename GroupQuery<G, D>::Chains acc;
+        query.multiply(acc, word);
+        // The stage after the last of K is the first of V, of which these words mean nothing.
+        if (step + 1 == steps && n + 1 < stream.stages()) stage = stream.next();
+        query.load(word, stage + (step + 1) % steps * kScored * D);
+        query.add_lanes(x[step], acc);
+      }
+#pragma unroll
+      for (int step = 0; step < steps; ++step) {
+        query.store(m, x[step], n * Ring::kTokens + own + step * kScored, tokens, score_scale);
+      }
+    }
+  }
+
+  template <int G, int D, class Memory>
+  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream, GroupValues<G>& values,
+                                             int tokens) {
+    constexpr int batches = Ring::kTokens / kAdded;
+    const int full = tokens / Ring::kTokens;
+    const unsigned char* stage = stream.next();
+    typename GroupValues<G>::Batch batch[2];
+    values.load(batch[0], m, stage, 0);
+    for (int n = 0; n < full; ++n) {
+#pragma unroll
+      for (int i = 0; i < batches; ++i) {
+        int first = n * Ring::kTokens + (i + 1) * kAdded;
+        if (i + 1 == batches && n + 1 < stream.stages()) stage = stream.next();
+        if (i + 1 == batches) first %= kPartitionTokens;  // behind the last one anything will do: it is not added
+        values.load(batch[(i + 1) % 2], m, stage + (i + 1) % batches * kAdded * kSlab, first);
+        values.template add<true>(batch[i % 2]);
+      }
+    }
+    AsNeeded::add_last(m, values, stage, full * Ring::kTokens, tokens);
+  }
+};
+
+}  // namespace scalar

@@ -1,0 +1,226 @@
+// The K and then the V bytes of a partition on their way into shared memory, a private ring of stages for each warp:
+// only its own lanes load it and read it, so that no barrier of the block is needed.
+//
+// Stage n of K is, for each warp, a quarter of the tokens that stage n of V has; of these each warp has the 64 dimensions
+// that it adds up.
+#pragma once
+#include <audit_copy.h>
+
+#include "geometry.cuh"
+
+namespace scalar {
+
+constexpr int kGroupThreads = 128;
+constexpr int kGroupWarps = kGroupThreads / 32;
+constexpr int kSlab = 64;  // dimensions of a warp in PV
+constexpr int kChunk = 16;
+constexpr int kRun = 16;  // tokens that surely lie on one page: page sizes and partitions are multiples of it
+constexpr int kRuns = kPartitionTokens / kRun;
+
+// A ring of Count stages of Tokens tokens.
+template <int Tokens, int Count>
+struct Stages {
+  static constexpr int kTokens = Tokens;
+  static constexpr int kWarpTokens = Tokens / kGroupWarps;  // of K
+  static constexpr int kBytes = Tokens * kSlab;             // of a warp; K has no more: D <= 256
+  static constexpr int kCount = Count;
+};
+
+template <int G, int D, class Ring>
+struct __align__(16) GroupMemory {
+  float score[G][kPartitionTokens];  // then the weights p, in place
+  unsigned char ring[kGroupWarps][Ring::kCount][Ring::kBytes];
+  long long k_offset[kRuns];  // bytes from the storage's base to the first token of a run
+  long long v_offset[kRuns];
+  float maximum[G][kWarps];
+  float sum[G][kWarps];
+  __half q[G][D];
+};
+
+// The widest copy, in bytes, that every chunk of K and V is aligned to: 16, 8, or 1.
+__device__ __forceinline__ int widest_copy(const paged::Inputs& in) {
+  const unsigned long long bits =
+      reinterpret_cast<unsigned long long>(in.k.bytes) | reinterpret_cast<unsigned long long>(in.v.bytes) |
+      static_cast<unsigned long long>(in.k.page_stride | in.k.token_stride | in.v.page_stride | in.v.token_stride);
+  return bits % 16 == 0 ? 16 : bits % 8 == 0 ? 8 : 1;
+}
+
+// Of K and V, for the runs that have a token < length; no other table entry is read.
+template <class Memory>
+__device__ __forceinline__ void locate_runs(Memory& m, const paged::Inputs& in, const Partition& partition) {
+  static_assert(kGroupThreads == 2 * kRuns, "one thread a run and storage");
+  const int run = threadIdx.x % kRuns;
+  const bool keys = threadIdx.x < kRuns;
+  const int token = partition.first + run * kRun;
+  long long offset = 0;
+  if (run * kRun < partition.tokens) {
+    const long long physical_page = in.table[token / in.page];
+    offset = physical_page * (keys ? in.k.page_stride : in.v.page_stride) +
+             token % in.page * (keys ? in.k.token_stride : in.v.token_stride);
+  }
+  (keys ? m.k_offset : m.v_offset)[run] = offset;
+}
+
+// 16 bytes at once, through registers, by loads of `bytes` bytes, 8 or 1.
+__device__ __forceinline__ void copy_narrow(unsigned char* to, const unsigned char* from, int bytes) {
+  if (bytes == 8) {
+    const uint2 low = reinterpret_cast<const uint2*>(from)[0];
+    const uint2 high = reinterpret_cast<const uint2*>(from)[1];
+    *reinterpret_cast<uint4*>(to) = make_uint4(low.x, low.y, high.x, high.y);
+  } else {
+#pragma unroll 1
+    for (int i = 0; i < kChunk; ++i) to[i] = from[i];
+  }
+}
+
+// In a stage of K, the chunk of a token at which its chunk x lies: two tokens' 64 bytes side by side fill all banks.
+template <int D>
+__device__ __forceinline__ int swizzled(int token, int x) {
+  return D >= 128 ? x ^ 4 * (token & 1) : x;
+}
+
+// Computed here and kept in a register: without this the compiler computes it again in every turn of a loop.
+template <class T>
+__device__ __forceinline__ void keep(T& value) {
+#ifdef __CUDACC__
+  if constexpr (sizeof(T) == 8) {
+    asm volatile("" : "+l"(value));
+  } else {
+    asm volatile("" : "+r"(value));
+  }
+#endif
+}
+
+template <int D, class Ring>
+class TokenStream {
+  static constexpr int kStages = Ring::kCount;
+  static constexpr int kStageTokens = Ring::kTokens;
+  static constexpr int kStageBytes = Ring::kBytes;
+  static constexpr int kWarpTokens = Ring::kWarpTokens;
+
+ public:
+  template <class Memory>
+  __device__ __forceinline__ TokenStream(Memory& m, const paged::Inputs& in, int tokens)
+      : bytes_(widest_copy(in)), tokens_(tokens), stages_((tokens + kStageTokens - 1) / kStageTokens) {
+    const int lane = threadIdx.x % 32;
+    const int warp = threadIdx.x / 32;
+    plain_ = bytes_ == kChunk ? tokens / kStageTokens : 0;
+    ring_ = &m.ring[warp][0][0];
+    k_own_ = lane / kChunks;
+    k_to_ = k_own_ * D + swizzled<D>(k_own_, lane % kChunks) * kChunk;
+    k_ = in.k.bytes + (warp * kWarpTokens % kRun + k_own_) * in.k.token_stride + lane % kChunks * kChunk;
+    k_step_ = kAtOnce * in.k.token_stride;
+    k_runs_ = m.k_offset;
+    k_first_run_ = warp * kWarpTokens / kRun;
+    v_ = in.v.bytes + lane / kSlabChunks * in.v.token_stride + warp * kSlab + lane % kSlabChunks * kChunk;
+    v_step_ = kSlabAtOnce * in.v.token_stride;
+    v_runs_ = m.v_offset;
+    keep(plain_);
+    keep(k_to_);
+    keep(k_);
+    keep(k_step_);
+    keep(v_);
+    keep(v_step_);
+#pragma unroll 1
+    for (int i = 0; i + 1 < kStages; ++i) load_next();
+  }
+
+  // Stages of K, and of V.
+  __device__ __forceinline__ int stages() const { return stages_; }
+
+  // The next stage, K before V; what the one before held is lost.
+  __device__ __forceinline__ const unsigned char* next() {
+    copies_.template wait<kStages - 2>();
+    __syncwarp();
+    load_next();
+    const unsigned char* const stage = ring_ + current_;
+    current_ = current_ + kStageBytes < kStages * kStageBytes ? current_ + kStageBytes : 0;
+    return stage;
+  }
+
+ private:
+  static constexpr int kChunks = D / kChunk;
+  static constexpr int kAtOnce = 32 / kChunks;  // tokens that a warp copies at once, one chunk a lane
+  static constexpr int kSlabChunks = kSlab / kChunk;
+  static constexpr int kSlabAtOnce = 32 / kSlabChunks;
+  static constexpr int kStageRuns = kStageTokens / kRun;
+  static_assert(kAtOnce % 2 == 0 && kWarpTokens % kAtOnce == 0, "a lane keeps its place in a token");
+
+  __device__ __forceinline__ void load_next() {
+    unsigned char* const to = ring_ + free_;
+    if (loading_ < stages_) {
+      load_keys(loading_, to + k_to_);
+    } else if (loading_ < 2 * stages_ && threadIdx.x / 32 < D / kSlab) {
+      load_values(loading_ - stages_, to + threadIdx.x % 32 * kChunk);
+    }
+    copies_.commit();
+    ++loading_;
+    free_ = free_ + kStageBytes < kStages * kStageBytes ? free_ + kStageBytes : 0;
+  }
+
+  // A stage below plain_ is copied without a thought for alignment and for the last token.
+  __device__ __forceinline__ void load_keys(int stage, unsigned char* to) {
+    const unsigned char* from = k_ + k_runs_[stage * kStageRuns + k_first_run_];
+    if (stage < plain_) {
+#pragma unroll
+      for (int i = 0; i < kWarpTokens; i += kAtOnce, from += k_step_) copies_.copy16(to + i * D, from);
+    } else {
+      const int token = stage * kStageTokens + threadIdx.x / 32 * kWarpTokens + k_own_;
+#pragma unroll 1
+      for (int i = 0; i < kWarpTokens; i += kAtOnce, from += k_step_) copy(to + i * D, from, token + i);
+    }
+  }
+
+  __device__ __forceinline__ void load_values(int stage, unsigned char* to) {
+    const int token = stage * kStageTokens + threadIdx.x % 32 / kSlabChunks;
+    const long long* const runs = v_runs_ + stage * kStageRuns;
+    if (stage < plain_) {
+#pragma unroll
+      for (int run = 0; run < kStageRuns; ++run) {
+        const unsigned char* from = v_ + runs[run];
+#pragma unroll
+        for (int i = run * kRun; i < (run + 1) * kRun; i += kSlabAtOnce, from += v_step_) {
+          copies_.copy16(to + i * kSlab, from);
+        }
+      }
+    } else {
+      const unsigned char* from = v_;
+#pragma unroll 1
+      for (int i = 0; i < kStageTokens; i += kSlabAtOnce) {
+        if (i % kRun == 0) from = v_ + runs[i / kRun];
+        copy(to + i * kSlab, from, token + i);
+        from += v_step_;
+      }
+    }
+  }
+
+  // A token past the last is +0, and not read.
+  __device__ __forceinline__ void copy(unsigned char* to, const unsigned char* from, int token) {
+    if (bytes_ == kChunk || token >= tokens_) {
+      copies_.copy16(to, from, token < tokens_);
+    } else {
+      copy_narrow(to, from, bytes_);
+    }
+  }
+
+  audit::CopyQueue copies_;
+  int bytes_;
+  int tokens_;
+  int stages_;
+  int plain_;
+  int loading_ = 0;  // the next stage to load
+  int free_ = 0;     // where it goes, in bytes
+  int current_ = 0;
+  unsigned char* ring_;
+  int k_own_;
+  int k_first_run_;
+  int k_to_;
+  const unsigned char* k_;  // the lane's chunk of a stage's first token, but for the offset of the token's run
+  const unsigned char* v_;
+  long long k_step_;
+  long long v_step_;
+  const long long* k_runs_;
+  const long long* v_runs_;
+};
+
+}  // namespace scalar

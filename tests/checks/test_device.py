@@ -1,0 +1,147 @@
+"""Bytes of device and host: equal ones pass, others are held against what both computed with."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from audit import arena, bundle
+from audit.backends import Completed, host
+from audit.build.host import build_host
+from audit.build.identity import BuildIdentity, CodeRecord, KernelRecord
+from audit.checks import Result, Step, View
+from audit.checks import device as checks
+from audit.checks.completion import completion
+from audit.checks.identity import identity
+from audit.project import find
+from audit.spec import Shape
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def of_device(host_build: BuildIdentity, code: CodeRecord | None, arch: str = "sm_90") -> BuildIdentity:
+    return msgspec.structs.replace(host_build, backend="cuda", arch=arch, code=code)
+
+
+def code(*opcodes: str, symbols: str = "_Z1", known: bool = True) -> CodeRecord:
+    kernels = tuple(KernelRecord(entry, symbols + entry) for entry in ("softmax_control",))
+    return CodeRecord(kernels, "nvdisasm", "sha", opcodes) if known else CodeRecord(kernels)
+
+
+@pytest.fixture(scope="module")
+def view(tmp_path_factory: pytest.TempPathFactory) -> View:
+    """A softmax that ran on the host, its bytes laid down as those of a device, of a graph and of the host."""
+    folder = tmp_path_factory.mktemp("bundle")
+    project = find(ROOT / "projects/softmax")
+    operator = project.operators["softmax"]
+    case = operator.case(Shape("softmax"), {"n": 33}, seed=1)
+    variant = operator.variant("control")
+    inputs = operator.inputs(case, case.rng())
+    written = bundle.write(folder, operator, variant, case, inputs, operator.steps(case, inputs))
+    build = build_host(project.root, project.root / variant.code.path, written.entries)
+    outcome = host.run(folder, written, build, 60, 1)
+    assert isinstance(outcome, Completed)
+    steps = [
+        Step(
+            step.name,
+            inputs,
+            {name: arena.read(path, written.slot(name)) for name, path in outcome.files[step.name].items()},
+            step.poison,
+            {},
+        )
+        for step in written.steps
+    ]
+    return View(
+        operator,
+        variant,
+        case,
+        written,
+        of_device(build.identity, code()),
+        outcome,
+        steps,
+        steps[:1],
+        {},
+        None,
+        graph=steps,
+        on_host=steps,
+        launched={"graph": outcome.launches, "again": outcome.launches[: len(written.launches)]},
+        host_build=build.identity,
+    )
+
+
+def with_code(view: View, record: CodeRecord | None, arch: str = "sm_90", *, differ: bool = False) -> Result:
+    """The first result of the check `host` with this record of the device's code."""
+    assert view.host_build
+    built = of_device(view.host_build, record, arch)
+    on_host = view.on_host
+    if differ:
+        data = view.steps[0].snapshots["y"].data.copy()
+        data[0] ^= 1
+        snapshots = {**view.steps[0].snapshots, "y": arena.Snapshot(data, ())}
+        on_host = [dataclasses.replace(view.steps[0], snapshots=snapshots), *view.steps[1:]]
+    return next(checks.host(dataclasses.replace(view, build=built, on_host=on_host)))
+
+
+@pytest.mark.parametrize(
+    ("record", "arch", "verdict", "words"),
+    [
+        (code(), "sm_90", "fail", "no tensor-core instruction is in the code"),
+        (code("HMMA.16816.F32"), "sm_90", "fail", "HMMA.16816.F32 on sm_90: sm_90; of the host: sm_90"),
+        (code("HMMA.16816.F32"), "sm_80", "inconclusive", "HMMA.16816.F32 on sm_80: sm_80; of the host: sm_90"),
+        (code("HMMA.1688.F32"), "sm_90", "inconclusive", "HMMA.1688.F32 on sm_90: no model known"),
+        (code("HGMMA.64x64x16.F32", "HMMA.16816.F32"), "sm_90", "inconclusive", "HGMMA.64x64x16.F32 on sm_90: no"),
+        (code(known=False), "sm_90", "inconclusive", "no disassembler says which tensor-core instructions ran"),
+        (None, "sm_90", "inconclusive", "no disassembler"),
+    ],
+)
+def test_other_bytes_are_a_finding_where_the_models_agree(
+    view: View, record: CodeRecord | None, arch: str, verdict: str, words: str
+) -> None:
+    found = with_code(view, record, arch, differ=True)
+    assert found.verdict == verdict
+    assert found.detail.startswith("1 of ")
+    assert words in found.detail
+    equal = with_code(view, record, arch)
+    assert equal.verdict == "pass"
+    assert words in equal.detail
+
+
+def test_without_the_hosts_build_nothing_is_comparable(view: View) -> None:
+    y = view.steps[0].snapshots["y"]
+    other = dataclasses.replace(view.steps[0], snapshots={"y": arena.Snapshot(np.zeros_like(y.data), ())})
+    (result, *_) = checks.host(dataclasses.replace(view, host_build=None, on_host=[other]))
+    assert (result.verdict, result.detail[-30:]) == ("inconclusive", "it is not known what was built")
+
+
+def test_launches_of_every_execution_are_counted(view: View) -> None:
+    assert [result.verdict for result in completion(view)] == ["pass"] * 3
+    graph = view.launched["graph"]
+    short = dataclasses.replace(view, launched={**view.launched, "graph": graph[:-1]})
+    plain, replayed, again = completion(short)
+    assert (plain.verdict, replayed.verdict, again.verdict) == ("pass", "fail", "pass")
+    assert replayed.detail.startswith(f"{len(graph) - 1} launches seen, {len(graph)} planned (graph); seen")
+
+
+def test_two_cubins_with_one_function_are_not_told_apart(view: View) -> None:
+    """Cubins, builds and entries differ by their names, and the function inside is the parent's."""
+    assert view.build
+    entries = ("softmax_fast",)
+    launches = tuple(msgspec.structs.replace(launch, entry=entries[0]) for launch in view.bundle.launches)
+    kernels = (KernelRecord("softmax_fast", "_Z1softmax_control"),)
+    child = dataclasses.replace(
+        view,
+        parent=view,
+        bundle=msgspec.structs.replace(view.bundle, launches=launches),
+        build=msgspec.structs.replace(
+            view.build, key="another", entries=entries, binary_sha256="another", code=CodeRecord(kernels)
+        ),
+    )
+    (result,) = identity(child)
+    assert result.verdict == "fail"
+    assert result.detail == "compared with itself: parent control has the same function"
+    own = msgspec.structs.replace(child.build, code=CodeRecord((KernelRecord("softmax_fast", "_Z1softmax_fast"),)))
+    assert [result.verdict for result in identity(dataclasses.replace(child, build=own))] == ["pass"]

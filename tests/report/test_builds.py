@@ -1,0 +1,62 @@
+"""What the compiler says of a cubin stands in the page; what nobody said is no zero there."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+import pytest
+
+from audit.build.identity import CodeRecord, KernelRecord
+from audit.evidence import store
+from audit.evidence.schema import Evidence
+from audit.report import render
+from audit.report.tables import build_rows
+
+from ..conftest import ROOT
+
+
+@pytest.fixture(scope="module")
+def old() -> Evidence:
+    return store.load(next((ROOT / "reports/h200").glob("*-q6-*")))
+
+
+def described(evidence: Evidence, code: CodeRecord, asked: tuple[int, ...]) -> Evidence:
+    """The evidence with a record of its first build's code, audits asking for `asked` bytes in turn."""
+    key = evidence.audits[0].build
+    assert key
+    mine = [audit for audit in evidence.audits if audit.build == key]
+    audits = tuple(
+        msgspec.structs.replace(audit, dynamic_shared={"splits<6>": size})
+        for audit, size in zip(mine, asked, strict=False)
+    )
+    build = msgspec.structs.replace(evidence.builds[key], code=code)
+    return msgspec.structs.replace(evidence, audits=audits, builds={key: build})
+
+
+def cells(page: str) -> list[str]:
+    (row,) = re.findall(r'title="_Z6splits">.*?</tr>', page, re.DOTALL)
+    return re.findall(r'<td class="number">(.*?)</td>', row)
+
+
+def test_every_figure_is_in_its_column(old: Evidence) -> None:
+    kernel = KernelRecord("splits<6>", "_Z6splits", 101, 960, 8, 16, 1276, 12)
+    code = CodeRecord((kernel,), "nvdisasm V13.5.37", "5" * 64, ("HMMA.16816.F32", "HMMA.1688.F32"))
+    evidence = described(old, code, (29_952, 97_536, 29_952))
+    assert [row.kernels for row in build_rows(evidence)] == [((kernel, 97_536),)]
+    page = render(evidence)
+    assert cells(page) == ["101", "960", "97,536", "8", "16", "1,276", "12"]
+    for words in ("HMMA.16816.F32, HMMA.1688.F32", "5" * 64, "nvdisasm V13.5.37", "splits&lt;6&gt;"):
+        assert words in page
+    assert "nothing of what a launch achieves" in page
+
+
+def test_what_is_not_known_is_said(old: Evidence) -> None:
+    page = render(described(old, CodeRecord((KernelRecord("splits<6>", "_Z6splits"),)), ()))
+    assert cells(page) == ["–"] * 7
+    assert "not known: no nvdisasm on this machine reads the code" in page
+
+
+def test_evidence_without_it_has_no_such_table(old: Evidence) -> None:
+    assert build_rows(old) == []
+    assert 'id="cubins"' not in render(old)

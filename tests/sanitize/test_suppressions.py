@@ -1,0 +1,122 @@
+"""Named suppressions: what is refused, what they match, and when one fails the session."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from audit.errors import ProjectError
+from audit.project import find
+from audit.sanitize.schema import Finding, Side, Suppression
+from audit.sanitize.suppressions import apply, complaints, counted, declared, matches
+
+TODAY = date(2026, 6, 1)
+RULE = Suppression("known", "racecheck", "race", "k.cu:6", "ordered by its own barrier", "2026-12-31")
+FINDING = Finding(
+    tool="racecheck",
+    kind="race",
+    severity="error",
+    kernel="grouped_splits<6, 64>",
+    message="m",
+    sides=(Side("read", "f", "k.cu", 7), Side("write", "f", "k.cu", 6)),
+    count=3,
+    raw="",
+)
+TABLE = """
+[tool.kernel-audit]
+
+[[tool.kernel-audit.suppressions]]
+name = "known"
+tool = "racecheck"
+kind = "race"
+where = "k.cu:6"
+reason = "ordered by its own barrier"
+expires = 2026-12-31
+"""
+
+
+def test_a_table_is_read(softmax_project: Path) -> None:
+    (softmax_project / "pyproject.toml").write_text(TABLE)
+    assert declared(find(softmax_project)) == (RULE,)
+    (softmax_project / "pyproject.toml").write_text(TABLE.replace("2026-12-31", '"2026-12-31"'))
+    assert declared(find(softmax_project)) == (RULE,)
+
+
+def test_none_is_declared_where_there_is_no_table(softmax_project: Path) -> None:
+    assert declared(find(softmax_project)) == ()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('reason = "ordered by its own barrier"', "", r"suppressions\[0\] reason: expected a text that is not empty"),
+        ('"ordered by its own barrier"', '"  "', "reason: expected a text"),
+        ('"racecheck"', '"helgrind"', "tool: expected one of memcheck, racecheck, synccheck, initcheck, but got"),
+        ("2026-12-31", '"soon"', "expires: expected a date such as 2027-01-31, but got 'soon'"),
+        ("2026-12-31", "3", "expires: expected a text"),
+        ("expires", "until", "unknown field 'until'; known: name, tool"),
+        ('kind = "race"', "kind = 3", "kind: expected a text"),
+        ("[[tool.kernel-audit.suppressions]]", "[tool.kernel-audit.suppressions]", "Expected `array`"),
+    ],
+)
+def test_a_malformed_table_is_refused(softmax_project: Path, old: str, new: str, words: str) -> None:
+    assert old in TABLE
+    (softmax_project / "pyproject.toml").write_text(TABLE.replace(old, new))
+    with pytest.raises(ProjectError, match=words):
+        declared(find(softmax_project))
+
+
+def test_two_of_one_name_are_refused(softmax_project: Path) -> None:
+    rule = TABLE.split("\n\n")[1]
+    (softmax_project / "pyproject.toml").write_text(f"{TABLE}\n{rule}")
+    with pytest.raises(ProjectError, match="two are named 'known'; rename one"):
+        declared(find(softmax_project))
+
+
+@pytest.mark.parametrize(
+    ("changes", "matching"),
+    [
+        ({}, True),
+        ({"where": "k.cu:7"}, True),
+        ({"where": "k.cu:8"}, False),
+        ({"where": "other/k.cu:6"}, False),
+        ({"where": "grouped_splits"}, True),
+        ({"where": "grouped_splits<6, 64>"}, True),
+        ({"where": "grouped"}, False),
+        ({"where": "grouped_splits<3, 64>"}, False),
+        ({"tool": "memcheck"}, False),
+        ({"kind": "crash"}, False),
+    ],
+)
+def test_a_rule_matches_its_tool_kind_and_place(changes: dict[str, str], matching: bool) -> None:
+    rule = msgspec.structs.replace(RULE, **changes)
+    assert matches(rule, FINDING) == matching
+    (applied,) = apply([rule], [FINDING], TODAY)
+    assert applied.suppressed == ("known" if matching else "")
+
+
+def test_a_rule_holds_through_its_last_day() -> None:
+    for day, holds in (("2026-05-31", False), ("2026-06-01", True)):
+        rule = msgspec.structs.replace(RULE, expires=day)
+        (applied,) = apply([rule], [FINDING], TODAY)
+        assert bool(applied.suppressed) == holds
+        (used,) = counted([rule], [applied])
+        assert used.used == int(holds)
+        assert bool(complaints([used], TODAY, ["racecheck"])) != holds
+
+
+def test_an_unused_rule_is_a_complaint_where_it_could_have_been_used() -> None:
+    (complaint,) = complaints([RULE], TODAY, ["racecheck"])
+    assert "matched nothing (racecheck, race, k.cu:6): remove it" in complaint
+    assert complaints([RULE], TODAY, ["memcheck"]) == ()
+    assert complaints([RULE], TODAY, ["racecheck"], narrowed=True) == ()
+    assert complaints([msgspec.structs.replace(RULE, used=1)], TODAY, ["racecheck"]) == ()
+
+
+def test_an_expired_rule_is_a_complaint_wherever_it_is() -> None:
+    expired = msgspec.structs.replace(RULE, expires="2025-01-01")
+    (complaint,) = complaints([expired], TODAY, [], narrowed=True)
+    assert "expired on 2025-01-01" in complaint

@@ -50,17 +50,17 @@ def entries(tool: Tool, installed: Installed) -> tuple[str, ...]:
     return tuple(name for canary in canaries_of(tool, installed) for name in (canary.name, canary.twin))
 
 
-def check(tool: Tool, installed: Installed, build: CubinBuild, limit: float) -> tuple[Canary, ...]:
+def check(tool: Tool, installed: Installed, built: CubinBuild, limit: float) -> tuple[Canary, ...]:
     """Run every canary of a tool and its twin, each in a process of its own, for at most `limit` seconds each."""
     found = []
     for canary in canaries_of(tool, installed):
-        fault, twin = (_run(tool, installed, build, canary, name, limit) for name in (canary.name, canary.twin))
+        fault, twin = (_run(tool, installed, built, canary, name, limit) for name in (canary.name, canary.twin))
         lines = {(canary.source, line) for line in canary.lines}
         found.append(judged(canary.name, tool, fault, twin, {_KINDS[canary.name]}, lines))
     return tuple(found)
 
 
-def _run(tool: Tool, installed: Installed, build: CubinBuild, canary: HostCanary, entry: str, limit: float) -> Observed:
+def _run(tool: Tool, installed: Installed, built: CubinBuild, canary: HostCanary, entry: str, limit: float) -> Observed:
     with tempfile.TemporaryDirectory(prefix="kernel-audit-") as folder:
         bundle = host_canaries.write(Path(folder), canary, entry)
-        return compute_sanitizer.run(tool, installed, Path(folder), bundle, build, limit)
+        return compute_sanitizer.run(tool, installed, Path(folder), bundle, built, limit)

@@ -29,12 +29,13 @@ _ERROR = re.compile(
     r"(?:, thread \((?P<thread>\d+, \d+, \d+)\))?: (?P<text>.+)"
 )
 _OF_KERNELS = frozenset(("barrier", "collective", "assert", "memory"))
-_AT = r"(?P<call>\w+) \((?P<file>[^()]+):(?P<line>\d+)\)(?: with mask (?P<mask>0x[0-9a-f]+))?"
+_CALL = r"(?P<call>[\w:]+(?: \d+x\d+x\d+)?)"
+_AT = rf"{_CALL} \((?P<file>[^()]+):(?P<line>\d+)\)(?: with mask (?P<mask>0x[0-9a-f]+))?"
 _WAITING = re.compile(rf"threads? (?P<threads>[\d, -]+) waits? at {_AT}")
 _EXITED = re.compile(r"threads? (?P<threads>[\d, -]+) ha(?:s|ve) exited")
 _LEFT = re.compile(rf"thread (?P<gone>\d+) \(lane \d+\) has exited, but lane (?P<lane>\d+) waits for it at {_AT}")
 _CALLED = re.compile(
-    r"(?:thread (?P<threads>\d+) \(lane \d+\) called )?(?P<call>\w+) at (?P<file>[^ ]+):(?P<line>\d+)"
+    rf"(?:thread (?P<threads>\d+) \(lane \d+\) called )?{_CALL} at (?P<file>[^ ]+?):(?P<line>\d+)"
     r"(?: with mask (?P<mask>0x[0-9a-f]+))?.*"
 )
 _ASSERTED = re.compile(r"(?P<file>[^ ]+):(?P<line>\d+): .+")

@@ -231,11 +231,13 @@ def _undefined(head: re.Match[str], body: Sequence[str], names: Names) -> Record
 
 
 def _flaws(body: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[str]:
-    """What stands against taking a report as whole."""
+    """What stands against taking a report as whole. A stack after its summary is that of a report that is lost."""
+    summaries = 0
     for line in body[1:]:
-        if not any(pattern.fullmatch(line) for pattern in patterns):
+        summaries += bool(_SUMMARY.fullmatch(line))
+        stray = summaries > 0 and _FRAME.fullmatch(line)
+        if stray or not any(pattern.fullmatch(line) for pattern in patterns):
             yield f"not understood: {line.strip()[:_SHOWN]}"
-    summaries = sum(bool(_SUMMARY.fullmatch(line)) for line in body)
     if summaries != 1:
         yield f"a report with {summaries} summaries, expected one: {body[0]}"
 

@@ -16,8 +16,11 @@ from audit.sanitize.records import NOBODY, Frame, Names, Record, memory_of
 
 START = "<?xml"
 _EXPECTED = frozenset(
-    ("protocolversion", "protocoltool", "preamble", "pid", "ppid", "tool", "args", "status", "error", "errorcounts")
-) | frozenset(("suppcounts",))
+    (
+        *("protocolversion", "protocoltool", "preamble", "pid", "ppid", "tool", "args"),
+        *("status", "error", "errorcounts", "suppcounts"),
+    )
+)
 _LOAD = re.compile(r"__tsan_(?:unaligned_)?read(?P<plain>\d+)|__tsan_atomic(?P<atomic>\d+)_\w+")
 _SIZED = re.compile(r".*\b(read|write) of size (\d+)")
 _UNSET = frozenset(("UninitCondition", "UninitValue", "SyscallParam"))

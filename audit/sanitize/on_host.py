@@ -54,7 +54,8 @@ class HostEngine:
             defines=code.defines,
             sanitizer=host.BUILT_FOR[tool],
         )
-        return host_output.observe(host.run(tool, folder, bundle, build, limit), bundle, build), build.identity
+        ran = host.run(tool, folder, bundle, build, limit)
+        return host_output.observe(ran, bundle, tuple(build.identity.sources)), build.identity
 
     def describe_device(self) -> str | None:
         """There is no GPU in it."""
@@ -64,4 +65,5 @@ class HostEngine:
         with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
             folder = Path(scratch)
             bundle = host_canaries.write(folder, canary, entry)
-            return host_output.observe(host.run(tool, folder, bundle, build, self._canary_limit), bundle, build)
+            ran = host.run(tool, folder, bundle, build, self._canary_limit)
+            return host_output.observe(ran, bundle, tuple(build.identity.sources))

@@ -82,7 +82,7 @@ def complaints(
                 f"suppression {rule.name!r} expired on {rule.expires}: mend what it suppresses, or give it a new date "
                 f"and reason in [tool.{TABLE}]"
             )
-        elif rule.used == 0 and rule.tool in ran :
+        elif rule.used == 0 and rule.tool in ran and not narrowed:
             found.append(
                 f"suppression {rule.name!r} matched nothing ({rule.tool}, {rule.kind}, {rule.where}): remove it from "
                 f"[tool.{TABLE}]"

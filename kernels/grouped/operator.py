@@ -61,6 +61,7 @@ grouped = Operator(
         "": [
             *plans.contexts(first_steps_from=5_000, capacity=CAPACITY),
             *plans.LAYOUTS,
+            plans.MANY_TILES,
             plans.REPLAYED,
             *plans.probes(PROBES),
         ]

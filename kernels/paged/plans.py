@@ -17,6 +17,9 @@ LAYOUTS = (
     Line({"context": 3297, "page": 3296, "layout": "interleaved", "q_offset": 7}, first_step_only=True),
 )
 
+MANY_TILES = Line({"context": 24_577, "page": 3296, "heads": 3, "dim": 64}, first_step_only=True)
+"""Ten tiles a split, of which nine are not the first: a kernel that takes several tiles at a time turns its buffers over."""
+
 REPLAYED = Line({"context": 4096, "page": 1648, "lengths": "replayed"})
 """A graph captured at 128 tokens serves 127, 129 and 4,096 of them: see `inputs.steps`."""
 

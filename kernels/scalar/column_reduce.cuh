@@ -7,16 +7,67 @@ namespace scalar {
 
 constexpr int kColumns = 32;
 
-struct ColumnMemory {
+struct __align__(16) ColumnMemory {
   float partial[kPartitions][kColumns];
   float weight[kPartitions];
   WarpValues maximum;
   WarpValues sum;
 };
 
+// The chain of one column; 16 links wait for their own operands.
+struct ChainAsNeeded {
+  static __device__ __forceinline__ float add(const ColumnMemory& m, int lane, int active) {
+    float acc = 0.0f;
+#pragma unroll 16
+    for (int i = 0; i < active; ++i) acc = __fmaf_rn(m.weight[i], m.partial[i][lane], acc);
+    return acc;
+  }
+};
+
+// While 16 links are added, the operands of the next 16 are on their way from shared memory.
+struct ChainOneAhead {
+  static __device__ __forceinline__ float add(const ColumnMemory& m, int lane, int active) {
+    float acc = 0.0f;
+    Links links[2];
+    load(links[0], m, lane, 0);
+    int i = 0;
+    for (; i + 2 * kLinks <= active; i += 2 * kLinks) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const int next = i + (half + 1) * kLinks;  // behind the last partition anything will do: it is not added
+        load(links[1 - half], m, lane, next < kPartitions ? next : 0);
+#pragma unroll
+        for (int j = 0; j < kLinks; ++j) acc = __fmaf_rn(links[half].weight[j], links[half].partial[j], acc);
+      }
+    }
+    for (; i < active; ++i) acc = __fmaf_rn(m.weight[i], m.partial[i][lane], acc);
+    return acc;
+  }
+
+ private:
+  static constexpr int kLinks = 16;
+  struct Links {
+    float weight[kLinks];
+    float partial[kLinks];
+  };
+
+  static __device__ __forceinline__ void load(Links& to, const ColumnMemory& m, int lane, int first) {
+#pragma unroll
+    for (int j = 0; j < kLinks; j += 4) {
+      const float4 four = *reinterpret_cast<const float4*>(&m.weight[first + j]);
+      to.weight[j] = four.x;
+      to.weight[j + 1] = four.y;
+      to.weight[j + 2] = four.z;
+      to.weight[j + 3] = four.w;
+    }
+#pragma unroll
+    for (int j = 0; j < kLinks; ++j) to.partial[j] = m.partial[first + j][lane];
+  }
+};
+
 // Block (head, dimensions / 32) of 256 threads. out f16 [1, G, D]; partial f32 [1, G, 256, D]; maximum, sums f32
 // [1, G, 256]. A length of 0 or less gives zeros, and the workspace is not read.
-template <int G, int D>
+template <class Chain, int G, int D>
 __device__ __forceinline__ void reduce_columns(ColumnMemory& m, const int* lengths, const float* partial,
                                                const float* maximum, const float* sums, __half* out) {
   const int head = blockIdx.x;
@@ -47,9 +98,7 @@ __device__ __forceinline__ void reduce_columns(ColumnMemory& m, const int* lengt
   for (int i = 0; i < kPartitions / kWarps; ++i) m.partial[own / 32 + i * kWarps][lane] = column[i];
   __syncthreads();
   if (own >= kColumns) return;
-  float acc = 0.0f;
-#pragma unroll 16
-  for (int i = 0; i < active; ++i) acc = __fmaf_rn(m.weight[i], m.partial[i][lane], acc);
+  const float acc = Chain::add(m, lane, active);
   out[head * D + d] = __float2half_rn(acc * (1.0f / sum_of_warps(m.sum)));
 }
 

@@ -13,7 +13,7 @@ constexpr int kShareBlocks = 264;
 template <int G>
 constexpr int kShares = G % 3 == 0 ? 3 : G % 2 == 0 ? 2 : 1;
 
-// Block b of kShareBlocks. `reserved`: sizeof(GroupMemory<G, D, Ring>) bytes, aligned to 16. partial f32
+// Block b of kShareBlocks. `reserved`: sizeof(GroupMemory<G, D, Schedule>) bytes, aligned to 16. partial f32
 // [1, G, 256, D]; maximum, sums f32 [1, G, 256].
 template <class Schedule, int G, int D>
 __device__ __forceinline__ void run_shared_out(void* reserved, const paged::Inputs& in, float* partial, float* maximum,
@@ -28,13 +28,13 @@ __device__ __forceinline__ void run_shared_out(void* reserved, const paged::Inpu
     const int first = blockIdx.x % shares * heads;
     paged::Inputs own = in;
     own.q += first * D;
-    auto& memory = *static_cast<GroupMemory<heads, D, typename Schedule::Ring>*>(reserved);
+    auto& memory = *static_cast<GroupMemory<heads, D, Schedule>*>(reserved);
     run_token_groups<Schedule, heads, D>(memory, own, partition, partial + workspace_row(first, 0) * D,
                                          maximum + workspace_row(first, 0), sums + workspace_row(first, 0));
   } else {
     const Partition partition = partition_of(blockIdx.x, length);
     if (partition.tokens == 0) return;
-    auto& memory = *static_cast<GroupMemory<G, D, typename Schedule::Ring>*>(reserved);
+    auto& memory = *static_cast<GroupMemory<G, D, Schedule>*>(reserved);
     run_token_groups<Schedule, G, D>(memory, in, partition, partial, maximum, sums);
   }
 }

@@ -16,14 +16,14 @@ __global__ void __launch_bounds__(scalar::kGroupThreads, 2)
                                   const int* lengths, int page, long long k_page_stride, long long k_token_stride,
                                   long long v_page_stride, long long v_token_stride, float scale, float k_scale,
                                   float v_scale, float* partial, float* maximum, float* sums) {
-  using Ring = scalar::OneAhead::Ring;
-  static_assert(sizeof(scalar::GroupMemory<G, D, Ring>) == 4096 * G + 65536 + 1024 + 64 * G + 2 * G * D,
+  using Schedule = scalar::OneAhead<1>;
+  static_assert(sizeof(scalar::GroupMemory<G, D, Schedule>) == 4096 * G + 65536 + 1024 + 64 * G + 2 * G * D,
                 "what the launch reserves");
   extern __shared__ uint4 reserved[];
   const paged::Storage keys = {k, k_page_stride, k_token_stride};
   const paged::Storage values = {v, v_page_stride, v_token_stride};
   const paged::Inputs in = {q, keys, values, table, lengths, 1, page, scale, k_scale, v_scale};
-  scalar::run_shared_out<scalar::OneAhead, G, D>(reserved, in, partial, maximum, sums);
+  scalar::run_shared_out<Schedule, G, D>(reserved, in, partial, maximum, sums);
 }
 
 // out f16 [1, G, D].
@@ -32,5 +32,5 @@ __global__ void __launch_bounds__(scalar::kThreads)
     scalar_token_ahead_reduce(const int* lengths, const float* partial, const float* maximum, const float* sums,
                                __half* out) {
   __shared__ scalar::ColumnMemory memory;
-  scalar::reduce_columns<G, D>(memory, lengths, partial, maximum, sums, out);
+  scalar::reduce_columns<scalar::ChainOneAhead, G, D>(memory, lengths, partial, maximum, sums, out);
 }

@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(scalar::kGroupThreads, 2)
                                    long long k_token_stride, long long v_page_stride, long long v_token_stride,
                                    float scale, float k_scale, float v_scale, float* partial, float* maximum,
                                    float* sums) {
-  using Memory = scalar::GroupMemory<G, D, scalar::AsNeeded::Ring>;
+  using Memory = scalar::GroupMemory<G, D, scalar::AsNeeded>;
   static_assert(sizeof(Memory) == 4096 * G + 49152 + 1024 + 64 * G + 2 * G * D, "what the launch reserves");
   extern __shared__ uint4 reserved[];
   Memory& memory = *reinterpret_cast<Memory*>(reserved);
@@ -35,5 +35,5 @@ __global__ void __launch_bounds__(scalar::kThreads)
     scalar_token_groups_reduce(const int* lengths, const float* partial, const float* maximum, const float* sums,
                                __half* out) {
   __shared__ scalar::ColumnMemory memory;
-  scalar::reduce_columns<G, D>(memory, lengths, partial, maximum, sums, out);
+  scalar::reduce_columns<scalar::ChainAsNeeded, G, D>(memory, lengths, partial, maximum, sums, out);
 }

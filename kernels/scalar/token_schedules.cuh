@@ -7,6 +7,10 @@ namespace scalar {
 // A step waits for its own bytes.
 struct AsNeeded {
   using Ring = Stages<32, 6>;
+  static constexpr int kScoreRow = kPartitionTokens;
+  static constexpr bool kQueryFirst = false;
+  template <int G>
+  static constexpr int kGroups = 1;
 
   template <int G, int D, class Memory>
   static __device__ __forceinline__ void score(Memory& m, TokenStream<D, Ring>& stream, const GroupQuery<G, D>& query,
@@ -24,8 +28,8 @@ struct AsNeeded {
     }
   }
 
-  template <int G, int D, class Memory>
-  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream, GroupValues<G>& values,
+  template <int G, int Groups, int D, class Memory>
+  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream, GroupValues<G, Groups>& values,
                                              int tokens) {
     for (int n = 0; n < stream.stages(); ++n) {
       const unsigned char* const stage = stream.next();
@@ -33,7 +37,7 @@ struct AsNeeded {
       if (first + Ring::kTokens <= tokens) {
 #pragma unroll
         for (int i = 0; i < Ring::kTokens; i += kAdded) {
-          typename GroupValues<G>::Batch batch;
+          typename GroupValues<G, Groups>::Batch batch;
           values.load(batch, m, stage + i * kSlab, first + i);
           values.template add<true>(batch);
         }
@@ -44,11 +48,11 @@ struct AsNeeded {
   }
 
   // The tokens of a stage that is not full.
-  template <int G, class Memory>
-  static __device__ __forceinline__ void add_last(const Memory& m, GroupValues<G>& values, const unsigned char* stage,
+  template <int G, int Groups, class Memory>
+  static __device__ __forceinline__ void add_last(const Memory& m, GroupValues<G, Groups>& values, const unsigned char* stage,
                                                   int first, int tokens) {
     for (int i = 0; first + i < tokens; i += kAdded) {
-      typename GroupValues<G>::Batch batch;
+      typename GroupValues<G, Groups>::Batch batch;
       values.load(batch, m, stage + i * kSlab, first + i);
       values.template add<false>(batch, tokens - first - i);
     }
@@ -56,8 +60,14 @@ struct AsNeeded {
 };
 
 // While a step is multiplied, the bytes of the next one are on their way from shared memory. Twice the tokens a stage.
+// PV has `Halves` groups of heads, if there are more than two heads to a group.
+template <int Halves>
 struct OneAhead {
   using Ring = Stages<64, 4>;
+  static constexpr int kScoreRow = kPartitionTokens + (Halves > 1 ? 4 : 0);  // two heads' p come from different banks
+  static constexpr bool kQueryFirst = true;  // before the page table, which takes as long
+  template <int G>
+  static constexpr int kGroups = G % Halves == 0 && G > 2 * Halves ? Halves : 1;
 
   template <int G, int D, class Memory>
   static __device__ __forceinline__ void score(Memory& m, TokenStream<D, Ring>& stream, const GroupQuery<G, D>& query,
@@ -85,13 +95,13 @@ struct OneAhead {
     }
   }
 
-  template <int G, int D, class Memory>
-  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream, GroupValues<G>& values,
+  template <int G, int Groups, int D, class Memory>
+  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream, GroupValues<G, Groups>& values,
                                              int tokens) {
     constexpr int batches = Ring::kTokens / kAdded;
     const int full = tokens / Ring::kTokens;
     const unsigned char* stage = stream.next();
-    typename GroupValues<G>::Batch batch[2];
+    typename GroupValues<G, Groups>::Batch batch[2];
     values.load(batch[0], m, stage, 0);
     for (int n = 0; n < full; ++n) {
 #pragma unroll

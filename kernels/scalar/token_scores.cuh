@@ -63,7 +63,7 @@ class GroupQuery {
     }
     const bool writer = lane / 4 % 2 == 0 && (kSplitHeads || lane / 16 == 0);
     own_token_ = writer ? 4 * half() + lane / 8 % 2 * 2 + lane % 2 : kPartitionTokens;
-    own_score_ = head(0) * kPartitionTokens + own_token_;
+    own_score_ = head(0) * Memory::kScoreRow + own_token_;
     keep(own_token_);
     keep(own_score_);
   }
@@ -127,7 +127,7 @@ class GroupQuery {
     if (first + own_token_ >= tokens) return;
     float* const to = &m.score[0][0] + own_score_ + first;
 #pragma unroll
-    for (int k = 0; k < kKept; ++k) to[k * kPartitionTokens] = (x[k][0] + x[k][1]) * score_scale;
+    for (int k = 0; k < kKept; ++k) to[k * Memory::kScoreRow] = (x[k][0] + x[k][1]) * score_scale;
   }
 
  private:

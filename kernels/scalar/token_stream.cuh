@@ -26,9 +26,11 @@ struct Stages {
   static constexpr int kCount = Count;
 };
 
-template <int G, int D, class Ring>
+template <int G, int D, class Schedule>
 struct __align__(16) GroupMemory {
-  float score[G][kPartitionTokens];  // then the weights p, in place
+  using Ring = typename Schedule::Ring;
+  static constexpr int kScoreRow = Schedule::kScoreRow;  // at least kPartitionTokens
+  float score[G][kScoreRow];                             // then the weights p, in place
   unsigned char ring[kGroupWarps][Ring::kCount][Ring::kBytes];
   long long k_offset[kRuns];  // bytes from the storage's base to the first token of a run
   long long v_offset[kRuns];

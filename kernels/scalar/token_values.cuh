@@ -7,31 +7,41 @@ namespace scalar {
 
 constexpr int kAdded = 8;  // tokens that a warp adds up at once
 
-template <int G>
+// A lane has 1 of Groups groups of the heads, for Groups pairs of dimensions: with more groups it reads fewer p and decodes
+// more bytes of V.
+template <int G, int Groups>
 class GroupValues {
+  static constexpr int kHeads = G / Groups;
+  static constexpr int kColumns = kSlab / kChunk / Groups;  // chunks of a token between a lane's pairs
+  static_assert(G % Groups == 0 && kColumns * Groups == 4, "groups have as many heads, and chunks");
+
  public:
-  // What a lane needs of 8 tokens. Words are tokens 2i and 2i + 1: dimensions 16j + 2c and the next, j = lane % 4,
-  // c = lane / 4.
+  // What a lane needs of 8 tokens. Words [g][i] are tokens 2i and 2i + 1: dimensions 16j + 2c and the next,
+  // j = lane % 4 % kColumns + g * kColumns, c = lane / 4.
   struct Batch {
-    unsigned word[kAdded / 2];
-    float p[G][kAdded];
+    unsigned word[Groups][kAdded / 2];
+    float p[kHeads][kAdded];
   };
 
   // Tokens from `first` on, at `values` in a stage.
   template <class Memory>
   __device__ __forceinline__ void load(Batch& to, const Memory& m, const unsigned char* values, int first) const {
     const int lane = threadIdx.x % 32;
-    load_transposed(to.word, values + (lane / 8 * 2 + lane % 2) * kSlab + lane / 2 % 4 * kChunk);
 #pragma unroll
-    for (int head = 0; head < G; ++head) {
-      const float4* const from = reinterpret_cast<const float4*>(&m.score[head][first]);
+    for (int g = 0; g < Groups; ++g) {
+      const int j = lane / 2 % 4 % kColumns + g * kColumns;
+      load_transposed(to.word[g], values + (lane / 8 * 2 + lane % 2) * kSlab + j * kChunk);
+    }
+#pragma unroll
+    for (int k = 0; k < kHeads; ++k) {
+      const float4* const from = reinterpret_cast<const float4*>(&m.score[first_head() + k][first]);
 #pragma unroll
       for (int i = 0; i < kAdded / 4; ++i) {
         const float4 four = from[i];
-        to.p[head][4 * i] = four.x;
-        to.p[head][4 * i + 1] = four.y;
-        to.p[head][4 * i + 2] = four.z;
-        to.p[head][4 * i + 3] = four.w;
+        to.p[k][4 * i] = four.x;
+        to.p[k][4 * i + 1] = four.y;
+        to.p[k][4 * i + 2] = four.z;
+        to.p[k][4 * i + 3] = four.w;
       }
     }
   }
@@ -42,42 +52,84 @@ class GroupValues {
 #pragma unroll
     for (int i = 0; i < kAdded; ++i) {
       if (!Full && i >= count) break;
-      const float2 value = decode_pair(batch.word[i / 2], i % 2 != 0);
 #pragma unroll
-      for (int head = 0; head < G; ++head) {
-        acc_[head][0] = __fmaf_rn(batch.p[head][i], value.x, acc_[head][0]);
-        acc_[head][1] = __fmaf_rn(batch.p[head][i], value.y, acc_[head][1]);
+      for (int g = 0; g < Groups; ++g) {
+        const float2 value = decode_pair(batch.word[g][i / 2], i % 2 != 0);
+#pragma unroll
+        for (int k = 0; k < kHeads; ++k) {
+          acc_[k][g][0] = __fmaf_rn(batch.p[k][i], value.x, acc_[k][g][0]);
+          acc_[k][g][1] = __fmaf_rn(batch.p[k][i], value.y, acc_[k][g][1]);
+        }
       }
     }
   }
 
   template <int D, class Memory>
   __device__ __forceinline__ void store(const Memory& m, const paged::Inputs& in, int partition, float* partial) const {
-    const int d = threadIdx.x / 32 * kSlab + threadIdx.x % 4 * 16 + threadIdx.x % 32 / 4 * 2;
+    const int lane = threadIdx.x % 32;
+    const int d = threadIdx.x / 32 * kSlab + lane % 4 % kColumns * kChunk + lane / 4 * 2;
 #pragma unroll
-    for (int head = 0; head < G; ++head) {
+    for (int k = 0; k < kHeads; ++k) {
+      const int head = first_head() + k;
       const float factor = (1.0f / over_warps<false>(m.sum[head])) * in.v_scale;
 #pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        partial[workspace_row(head, partition) * D + d + e] = acc_[head][e] * factor;
+      for (int g = 0; g < Groups; ++g) {
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          partial[workspace_row(head, partition) * D + d + g * kColumns * kChunk + e] = acc_[k][g][e] * factor;
+        }
       }
     }
   }
 
  private:
-  float acc_[G][2] = {};
+  static __device__ __forceinline__ int first_head() { return threadIdx.x % 4 / kColumns * kHeads; }
+
+  float acc_[kHeads][Groups][2] = {};
+};
+
+// q on its way to shared memory: a thread's share in registers, so that all loads are under way at once.
+template <int G, int D>
+class QueryCopy {
+ public:
+  __device__ __forceinline__ void load(const __half* q) {
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      const int i = threadIdx.x + j * kGroupThreads;
+      if (i < G * D) own_[j] = q[i];
+    }
+  }
+
+  template <class Memory>
+  __device__ __forceinline__ void store(Memory& m) const {
+#pragma unroll
+    for (int j = 0; j < kEach; ++j) {
+      const int i = threadIdx.x + j * kGroupThreads;
+      if (i < G * D) m.q[i / D][i % D] = own_[j];
+    }
+  }
+
+ private:
+  static constexpr int kEach = (G * D + kGroupThreads - 1) / kGroupThreads;
+  __half own_[kEach];
 };
 
 // A partition with tokens, by one block, as `Schedule` says. partial f32 [1, G, 256, D]; maximum, sums f32 [1, G, 256].
 template <class Schedule, int G, int D>
-__device__ __forceinline__ void run_token_groups(GroupMemory<G, D, typename Schedule::Ring>& m, const paged::Inputs& in,
+__device__ __forceinline__ void run_token_groups(GroupMemory<G, D, Schedule>& m, const paged::Inputs& in,
                                                  const Partition& partition, float* partial, float* maximum,
                                                  float* sums) {
   static_assert(D % kSlab == 0 && D / kSlab <= kGroupWarps, "a warp has one slab");
+  QueryCopy<G, D> q;
+  if (Schedule::kQueryFirst) q.load(in.q);
   locate_runs(m, in, partition);
   __syncthreads();
   TokenStream<D, typename Schedule::Ring> stream(m, in, partition.tokens);
-  for (int i = threadIdx.x; i < G * D; i += kGroupThreads) m.q[i / D][i % D] = in.q[i];
+  if (Schedule::kQueryFirst) {
+    q.store(m);
+  } else {
+    for (int i = threadIdx.x; i < G * D; i += kGroupThreads) m.q[i / D][i % D] = in.q[i];
+  }
   __syncthreads();
   {
     const GroupQuery<G, D> query(m);
@@ -93,7 +145,7 @@ __device__ __forceinline__ void run_token_groups(GroupMemory<G, D, typename Sche
     sums[workspace_row(head, partition.index)] = over_warps<false>(m.sum[head]);
   }
   if (threadIdx.x / 32 >= D / kSlab) return;
-  GroupValues<G> values;
+  GroupValues<G, Schedule::template kGroups<G>> values;
   Schedule::add(m, stream, values, partition.tokens);
   values.template store<D>(m, in, partition.index, partial);
 }

@@ -36,14 +36,20 @@ def _closed(name: str, note: str, why: str) -> Variant:
     return Variant(name, Source(f"kernels/scalar/{name}.cu"), launches, "control", "closed", note, why)
 
 
-def _token_groups(case: Case) -> tuple[Launch, ...]:
-    """A block a partition, and the reducer over 32 dimensions of a head. The shared memory is sizeof(GroupMemory)."""
-    partitions, reducer = _launches("token_groups")(case)
-    shared_bytes = 50_176 + case.heads * (4_160 + 2 * case.dim)
-    return (
-        dataclasses.replace(partitions, block=(128,), shared_bytes=shared_bytes),
-        dataclasses.replace(reducer, grid=(case.heads, case.dim // 32)),
-    )
+def _token_launches(
+    name: str, *, ring: int, blocks: int = _PARTITIONS, padding: int = 0
+) -> Callable[[Case], tuple[Launch, ...]]:
+    """Blocks of 128 threads, and the reducer over 32 dimensions of a head. The shared memory is sizeof(GroupMemory)."""
+
+    def launches(case: Case) -> tuple[Launch, ...]:
+        partitions, reducer = _launches(name)(case)
+        shared_bytes = ring + 1_024 + case.heads * (4_160 + padding + 2 * case.dim)
+        return (
+            dataclasses.replace(partitions, grid=(blocks,), block=(128,), shared_bytes=shared_bytes),
+            dataclasses.replace(reducer, grid=(case.heads, case.dim // 32)),
+        )
+
+    return launches
 
 
 VARIANTS = (
@@ -60,9 +66,23 @@ VARIANTS = (
     Variant(
         "token_groups",
         Source("kernels/scalar/token_groups.cu"),
-        _token_groups,
+        _token_launches("token_groups", ring=49_152),
         parent="compact_page_map",
         note="16 threads score a token; K and V stream through shared memory as they lie",
+    ),
+    Variant(
+        "token_ahead",
+        Source("kernels/scalar/token_ahead.cu"),
+        _token_launches("token_ahead", ring=65_536, blocks=264),
+        parent="token_groups",
+        note="shared memory is read one step ahead; the heads of few partitions are shared out over blocks",
+    ),
+    Variant(
+        "head_halves",
+        Source("kernels/scalar/head_halves.cu"),
+        _token_launches("head_halves", ring=65_536, blocks=264, padding=16),
+        parent="token_ahead",
+        note="in PV half of a warp's lanes have half of the heads, and read half of the weights",
     ),
     _closed("pv_unroll4", "four V loads are issued before their four fmas", "no gain in the source work (V100)"),
     _closed("pv_prefetch", "V is loaded one token ahead of its fma", "slower in the source work (V100)"),

@@ -138,3 +138,47 @@ def test_inside_of_a_macro() -> None:
 def test_what_cannot_be_rewritten_is_an_error(source: str, says: str) -> None:
     with pytest.raises(CompileError, match=re.escape(says)):
         rewrite(source, "k.cu")
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ('asm("ret;");', "`ret;`"),
+        ('asm volatile("bar.sync %0;" :: "r"(1) : "memory");', "`bar.sync %0;`"),
+        ('__asm__ __volatile__ (\n  "mov.u32 %0, 1;\\n\\t"\n  "ret;" : "=r"(x)\n);', "`mov.u32 %0, 1; ret;`"),
+        ("asm volatile(INSTRUCTIONS);", "`...`"),
+    ],
+)
+def test_assembly_becomes_an_error_on_its_line(statement: str, said: str) -> None:
+    text = rewrite(f"void f() {{\n{statement}\n}}", "k.cu").split("\n")
+    assert text[2].startswith('static_assert(false, "inline assembly, ' + said)
+    assert len(text) == statement.count("\n") + 4
+    assert text[-2].endswith(";")
+
+
+def test_assembly_in_a_macro_keeps_its_lines() -> None:
+    source = '#define STOP() \\\n  asm volatile( \\\n    "exit;")\nvoid f() { STOP(); }\n'
+    text = rewrite(source, "k.cu").split("\n")
+    assert text[2].startswith("  static_assert(false, ")
+    assert text[2].endswith("\\")
+    assert text[4] == "void f() { STOP(); }"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'void f() { asm volatile("" : "+r"(x) :: "memory"); }',
+        'void f() { asm(""); }',
+        "#define ASM_BEGIN\n#define asm_linkage static\nint asm_count; // asm(x)\n",
+        "#include <cuda_fp16.h>\n#include <cooperative_groups/reduce.h>\n#include <cmath>\n",
+        '#include "cuda/of_ones_own.h"\n',
+    ],
+)
+def test_neither_assembly_nor_a_header_that_is_missing(text: str) -> None:
+    assert rewrite(text, "k.cu") == '#line 1 "k.cu"\n' + text
+
+
+def test_a_missing_header_of_cuda_is_an_error_on_its_line() -> None:
+    text = rewrite("int a;\n#  include < cuda/barrier >  // for later\nint b;\n", "k.cu").split("\n")
+    assert text[2].startswith("#error <cuda/barrier> is not supported on the CPU")
+    assert text[3] == "int b;"

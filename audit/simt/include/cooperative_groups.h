@@ -194,8 +194,7 @@ std::enable_if_t<(Size > 32), simt::Unsupported> tiled_partition(const Parent& p
 inline thread_group tiled_partition(const thread_group& parent, unsigned size, SIMT_HERE) {
   const unsigned threads = static_cast<unsigned>(parent.size());
   details::require_divisible(threads, size, {simt_file, simt_line});
-  const bool is_tile = (threads & (threads - 1)) == 0 && parent.mask_ == details::tile_mask(threads);
-  if (parent.mask_ != 0 && !is_tile)
+  if (parent.mask_ != 0 && ((threads & (threads - 1)) != 0 || parent.mask_ != details::tile_mask(threads)))
     simt::fail(simt::Failure::collective, "%s:%d: tiled_partition of coalesced threads is not supported on the CPU",
                simt_file, simt_line);
   return thread_group(details::tile_mask(size));

@@ -13,22 +13,20 @@ namespace simt {
 struct Unsupported {};
 }  // namespace simt
 
-#define SIMT_NO_FUNCTION(name, what) \
-  template <typename... T> SIMT_UNSUPPORTED(#name "(): " what) simt::Unsupported name(T&&...);
-// With an explicit template argument that names the result, as in tex2D<float>(...).
-#define SIMT_NO_FETCH(name, what) \
-  SIMT_NO_FUNCTION(name, what)    \
-  template <typename R, typename... T> SIMT_UNSUPPORTED(#name "(): " what) R name(T&&...);
+// Its first template argument may name the result, as in tex2D<float>(...).
+#define SIMT_NO_FUNCTION(name, what)                             \
+  template <typename R = simt::Unsupported, typename... T>       \
+  SIMT_UNSUPPORTED(#name "(): " what) R name(T&&...);
 
 struct SIMT_UNSUPPORTED("a texture") cudaTextureObject_t;
 struct SIMT_UNSUPPORTED("a surface") cudaSurfaceObject_t;
-SIMT_NO_FETCH(tex1Dfetch, "a texture")
-SIMT_NO_FETCH(tex1D, "a texture")
-SIMT_NO_FETCH(tex2D, "a texture")
-SIMT_NO_FETCH(tex2DLod, "a texture")
-SIMT_NO_FETCH(tex2DLayered, "a texture")
-SIMT_NO_FETCH(tex3D, "a texture")
-SIMT_NO_FETCH(surf2Dread, "a surface")
+SIMT_NO_FUNCTION(tex1Dfetch, "a texture")
+SIMT_NO_FUNCTION(tex1D, "a texture")
+SIMT_NO_FUNCTION(tex2D, "a texture")
+SIMT_NO_FUNCTION(tex2DLod, "a texture")
+SIMT_NO_FUNCTION(tex2DLayered, "a texture")
+SIMT_NO_FUNCTION(tex3D, "a texture")
+SIMT_NO_FUNCTION(surf2Dread, "a surface")
 SIMT_NO_FUNCTION(surf2Dwrite, "a surface")
 
 SIMT_NO_FUNCTION(cudaLaunchKernel, "a launch from a kernel")
@@ -38,7 +36,6 @@ SIMT_NO_FUNCTION(cudaGridDependencySynchronize, "a launch that depends on anothe
 SIMT_NO_FUNCTION(cudaTriggerProgrammaticLaunchCompletion, "a launch that depends on another")
 
 SIMT_NO_FUNCTION(clock64, "the GPU's clock")
-SIMT_NO_FUNCTION(globaltimer, "the GPU's clock")
 SIMT_NO_FUNCTION(__brkpt, "a breakpoint")
 SIMT_NO_FUNCTION(__pipeline_memcpy_async, "an asynchronous copy (audit_copy.h has one)")
 SIMT_NO_FUNCTION(__pipeline_commit, "an asynchronous copy (audit_copy.h has one)")
@@ -47,5 +44,4 @@ SIMT_NO_FUNCTION(__cvta_generic_to_shared, "an address of shared memory as a num
 SIMT_NO_FUNCTION(__isShared, "asking for the memory of an address")
 SIMT_NO_FUNCTION(__isGlobal, "asking for the memory of an address")
 
-#undef SIMT_NO_FETCH
 #undef SIMT_NO_FUNCTION

@@ -36,7 +36,8 @@ template <typename T, typename Op>
 inline T reduced(const coalesced_group& group, T value, Op& op, const char* file, int line) {
   if (group.size() == 32) {  // CUDA takes it for a tile
     for (unsigned distance = 16; distance > 0; distance /= 2)
-      value = op(value, shuffled(simt::Shuffle::exchange, simt::kFullMask, value, distance, 32, {file, line}));
+      value = op(value,
+                 details::shuffled(simt::Shuffle::exchange, simt::kFullMask, value, distance, 32, {file, line}));
     return value;
   }
   const T sum = scanned(group, value, op, file, line);

@@ -69,10 +69,10 @@ def _assembly(source: str, words: Sequence[Token]) -> list[tuple[int, int, str]]
         shown = ""
         for part in words[opening + 1 : close]:
             if part.kind != "string":
-                shown = shown or ("..." if part.text != ":" else "")  # a macro may stand for the instructions
+                shown += "" if part.text == ":" else " ..."  # a macro may stand for instructions
                 break
-            shown += re.sub(r'^\w*R?"|"$|\\[nt]', "", part.text)
-        if shown:
+            shown += re.sub(r'^\w*"|"$', " ", part.text.replace("\\n", " ").replace("\\t", " "))
+        if shown.strip():
             end = words[close].end
             said = f"inline assembly, `{' '.join(shown.split())[:40]}`, {_ADVICE}"
             edits.append((word.start, end, f"static_assert(false, {quoted(said)})" + _breaks(source[word.start : end])))

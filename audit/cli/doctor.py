@@ -6,6 +6,7 @@ import importlib.util
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import click
@@ -14,6 +15,8 @@ import msgspec
 from audit.build.host import build_host
 from audit.cli.main import PASS, USAGE
 from audit.errors import AuditError
+from audit.sanitize import compute_sanitizer, host
+from audit.sanitize.schema import TOOLS, Tool
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -29,7 +32,8 @@ class Finding(msgspec.Struct, frozen=True):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(as_json: bool) -> None:
     """Say what works here and what to install for the rest; exit 2 if `audit run` cannot work."""
-    findings = [look() for look in (_host_backend, _capture_extra, _cuda_compiler, _gpu)]
+    looks = (_host_backend, *(partial(_host_tool, tool) for tool in TOOLS), _capture_extra, _cuda_compiler, _gpu)
+    findings = [look() for look in (*looks, _compute_sanitizer)]
     if as_json:
         click.echo(msgspec.json.encode(findings).decode())
     else:
@@ -50,6 +54,23 @@ def _host_backend() -> Finding:
         except AuditError as error:
             return Finding(name, True, False, str(error))
     return Finding(name, True, True, f"built a kernel with {build.identity.compiler}")
+
+
+def _host_tool(tool: Tool) -> Finding:
+    name = f"{tool} on this CPU"
+    try:
+        return Finding(name, False, True, f"by {host.record(tool).by}")
+    except AuditError as error:
+        return Finding(name, False, False, str(error))
+
+
+def _compute_sanitizer() -> Finding:
+    name = "sanitizers on a GPU"
+    try:
+        found = compute_sanitizer.find()
+    except AuditError as error:
+        return Finding(name, False, False, str(error))
+    return Finding(name, False, True, f"compute-sanitizer {found.version} at {found.executable}")
 
 
 def _capture_extra() -> Finding:

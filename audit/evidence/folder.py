@@ -1,13 +1,14 @@
 """A folder of evidence on disk, whatever its record is: written aside, renamed when whole, never overwritten.
 
 A run writes into `.<name>.partial`; nothing that a reader accepts exists before the last rename. A whole folder
-lists every file in SHA256SUMS (readable by `sha256sum -c`).
+lists every file in SHA256SUMS (readable by `sha256sum -c`), among them statement.json, which ordinary tools can sign.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
@@ -17,9 +18,13 @@ from typing import TypeVar
 import msgspec
 
 from audit.errors import EvidenceError
+from audit.evidence import statement
+from audit.evidence.statement import STATEMENT
 
 REPORT, SUMS = "report.html", "SHA256SUMS"
 _SIZE_LIMIT = 256 * 2**20
+_LINE = re.compile(rb"(?P<digest>[0-9a-f]{64})  (?P<name>[^\n/\\\0]+)")
+_NAMES_TRIED = 100
 _Record = TypeVar("_Record", bound=msgspec.Struct)
 
 
@@ -32,11 +37,10 @@ class Partial:
     def __init__(self, runs: Path, label: str, first: Mapping[str, bytes]) -> None:
         now = datetime.now(UTC)
         self.started = now.isoformat(timespec="seconds")
-        self.final = runs / f"{now:%Y%m%dT%H%M%SZ}-{label}-{secrets.token_hex(3)}"
-        self.folder = runs / f".{self.final.name}.partial"
         self._first = tuple(first)
         try:
-            self.folder.mkdir(parents=True)
+            runs.mkdir(parents=True, exist_ok=True)
+            self.final, self.folder = _claimed(runs, f"{now:%Y%m%dT%H%M%SZ}-{label}")
             for name, content in first.items():
                 write(self.folder / name, content)
         except OSError as error:
@@ -45,13 +49,14 @@ class Partial:
             ) from None
 
     def seal(self, files: Mapping[str, bytes]) -> Path:
-        """Write the files, flush them to disk, rename; the folder of the whole evidence."""
+        """Write the files and a statement about them, flush them to disk, rename; the folder of the whole evidence."""
         try:
-            for name, content in files.items():
-                write(self.folder / name, content)
             whole = {**files, **{name: (self.folder / name).read_bytes() for name in self._first}}
-            sums = "".join(f"{hashlib.sha256(whole[name]).hexdigest()}  {name}\n" for name in sorted(whole))
-            write(self.folder / SUMS, sums.encode())
+            whole[STATEMENT] = statement.of(whole)
+            for name in whole.keys() - set(self._first):
+                write(self.folder / name, whole[name])
+            write(self.folder / SUMS, sums(whole))
+            flush_folder(self.folder)
             self.folder.rename(self.final)
             flush_folder(self.final.parent)
         except OSError as error:
@@ -67,7 +72,7 @@ def verified(folder: Path, wanted: Collection[str]) -> dict[str, bytes]:
     if folder.name.endswith(".partial"):
         raise EvidenceError(f"{folder}: this run did not finish; it is no evidence")
     found = {}
-    for name, recorded in _sums(folder).items():
+    for name, recorded in listed(folder).items():
         file = folder / name
         if Path(name).name != name or file.is_symlink() or not file.is_file() or file.stat().st_size > _SIZE_LIMIT:
             raise EvidenceError(f"{file}: listed in {SUMS}, but missing, too large, or not a plain file of this folder")
@@ -134,12 +139,40 @@ class _Versioned(msgspec.Struct):
     schema: int
 
 
-def _sums(folder: Path) -> dict[str, str]:
+def sums(files: Mapping[str, bytes]) -> bytes:
+    """What SHA256SUMS holds for these files."""
+    return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)).encode()
+
+
+def listed(folder: Path) -> dict[str, str]:
+    """Name -> sha256 of every file that a folder of evidence lists, in its order; EvidenceError where a byte of the
+    list is not as `sums` writes it."""
     try:
-        lines = (folder / SUMS).read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
+        content = (folder / SUMS).read_bytes()
+    except OSError:
         raise EvidenceError(f"{folder}: expected a folder of evidence with a {SUMS}") from None
-    pairs = [line.split("  ", 1) for line in lines]
-    if any(len(pair) != 2 for pair in pairs):
-        raise EvidenceError(f"{folder / SUMS}: expected lines of a sha256, two spaces and a name")
-    return {name: digest for digest, name in pairs}
+    lines = [_LINE.fullmatch(line) for line in content.removesuffix(b"\n").split(b"\n")]
+    try:
+        found = {line["name"].decode(): line["digest"].decode() for line in lines if line is not None}
+    except UnicodeDecodeError:
+        found = {}
+    if len(found) != len(lines) or list(found) != sorted(found) or not content.endswith(b"\n"):
+        raise EvidenceError(
+            f"{folder / SUMS}: expected lines of a sha256, two spaces and a name, sorted by name; it was altered"
+        )
+    return found
+
+
+def _claimed(runs: Path, stem: str) -> tuple[Path, Path]:
+    """A name that no other run has, and its partial folder, made: two that start at once never share one."""
+    for _ in range(_NAMES_TRIED):
+        final = runs / f"{stem}-{secrets.token_hex(3)}"
+        folder = runs / f".{final.name}.partial"
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            continue
+        if not final.exists():
+            return final, folder
+        folder.rmdir()
+    raise EvidenceError(f"{runs}: no free name was found for {stem}; clear the folder")

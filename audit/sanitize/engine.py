@@ -27,3 +27,6 @@ class Engine(Protocol):
 
     def describe_device(self) -> str | None:
         """The GPU, where there is one."""
+
+    def abort(self) -> None:
+        """Kill every tool that is running now."""

@@ -49,6 +49,10 @@ class DeviceEngine:
         """The GPU."""
         return self._device.described()
 
+    def abort(self) -> None:
+        """Kill every tool that is running now, with its target."""
+        compute_sanitizer.abort()
+
 
 @lru_cache(maxsize=64)
 def _cubin(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from audit.backends import child
 from audit.build.host import HostBuild, build_host
 from audit.build.identity import BuildIdentity
 from audit.bundle import Bundle
@@ -60,6 +61,10 @@ class HostEngine:
     def describe_device(self) -> str | None:
         """There is no GPU in it."""
         return None
+
+    def abort(self) -> None:
+        """Kill every program that is running now."""
+        child.abort()
 
     def _canary(self, tool: Tool, canary: HostCanary, entry: str, build: HostBuild) -> Observed:
         with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:

@@ -139,7 +139,8 @@ def _checked(
     wanted = [(tool, variant, case) for tool in plan.tools for variant in plan.variants for case in plan.cases]
     builds: dict[str, BuildIdentity] = {}
     found: dict[int, Checked] = {}
-    with ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE)) as pool:
+    pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE))
+    try:
         futures = {
             pool.submit(_check, session, tool, variant, case, given[case.id]): index
             for index, (tool, variant, case) in enumerate(wanted)
@@ -150,6 +151,11 @@ def _checked(
                 builds[checked.build] = build
             found[futures[future]] = checked
             on_check(checked)
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        session.engine.abort()
+        raise
+    pool.shutdown()
     return tuple(found[index] for index in range(len(wanted))), builds
 
 

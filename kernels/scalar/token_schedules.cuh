@@ -29,8 +29,8 @@ struct AsNeeded {
   }
 
   template <int G, int Groups, int D, class Memory>
-  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream, GroupValues<G, Groups>& values,
-                                             int tokens) {
+  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream,
+                                             GroupValues<G, Groups>& values, int tokens) {
     for (int n = 0; n < stream.stages(); ++n) {
       const unsigned char* const stage = stream.next();
       const int first = n * Ring::kTokens;
@@ -49,8 +49,8 @@ struct AsNeeded {
 
   // The tokens of a stage that is not full.
   template <int G, int Groups, class Memory>
-  static __device__ __forceinline__ void add_last(const Memory& m, GroupValues<G, Groups>& values, const unsigned char* stage,
-                                                  int first, int tokens) {
+  static __device__ __forceinline__ void add_last(const Memory& m, GroupValues<G, Groups>& values,
+                                                  const unsigned char* stage, int first, int tokens) {
     for (int i = 0; first + i < tokens; i += kAdded) {
       typename GroupValues<G, Groups>::Batch batch;
       values.load(batch, m, stage + i * kSlab, first + i);
@@ -96,8 +96,8 @@ struct OneAhead {
   }
 
   template <int G, int Groups, int D, class Memory>
-  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream, GroupValues<G, Groups>& values,
-                                             int tokens) {
+  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream,
+                                             GroupValues<G, Groups>& values, int tokens) {
     constexpr int batches = Ring::kTokens / kAdded;
     const int full = tokens / Ring::kTokens;
     const unsigned char* stage = stream.next();

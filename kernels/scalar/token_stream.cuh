@@ -1,8 +1,8 @@
 // The K and then the V bytes of a partition on their way into shared memory, a private ring of stages for each warp:
 // only its own lanes load it and read it, so that no barrier of the block is needed.
 //
-// Stage n of K is, for each warp, a quarter of the tokens that stage n of V has; of these each warp has the 64 dimensions
-// that it adds up.
+// Stage n of K is, for each warp, a quarter of the tokens that stage n of V has; of these each warp has the 64
+// dimensions that it adds up.
 #pragma once
 #include <audit_copy.h>
 

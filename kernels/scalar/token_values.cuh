@@ -7,8 +7,8 @@ namespace scalar {
 
 constexpr int kAdded = 8;  // tokens that a warp adds up at once
 
-// A lane has 1 of Groups groups of the heads, for Groups pairs of dimensions: with more groups it reads fewer p and decodes
-// more bytes of V.
+// A lane has one of Groups groups of the heads, for Groups pairs of dimensions: with more groups it reads fewer p and
+// decodes more bytes of V.
 template <int G, int Groups>
 class GroupValues {
   static constexpr int kHeads = G / Groups;
@@ -95,8 +95,7 @@ class QueryCopy {
   __device__ __forceinline__ void load(const __half* q) {
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
-      const int i = threadIdx.x + j * kGroupThreads;
-      if (i < G * D) own_[j] = q[i];
+      if (real(j)) own_[j] = q[threadIdx.x + j * kGroupThreads];
     }
   }
 
@@ -104,13 +103,17 @@ class QueryCopy {
   __device__ __forceinline__ void store(Memory& m) const {
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
-      const int i = threadIdx.x + j * kGroupThreads;
-      if (i < G * D) m.q[i / D][i % D] = own_[j];
+      if (real(j)) (&m.q[0][0])[threadIdx.x + j * kGroupThreads] = own_[j];
     }
   }
 
  private:
   static constexpr int kEach = (G * D + kGroupThreads - 1) / kGroupThreads;
+
+  static __device__ __forceinline__ bool real(int j) {
+    return (j + 1) * kGroupThreads <= G * D || threadIdx.x + j * kGroupThreads < G * D;
+  }
+
   __half own_[kEach];
 };
 

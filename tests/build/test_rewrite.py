@@ -147,6 +147,7 @@ def test_what_cannot_be_rewritten_is_an_error(source: str, says: str) -> None:
         ('asm volatile("bar.sync %0;" :: "r"(1) : "memory");', "`bar.sync %0;`"),
         ('__asm__ __volatile__ (\n  "mov.u32 %0, 1;\\n\\t"\n  "ret;" : "=r"(x)\n);', "`mov.u32 %0, 1; ret;`"),
         ("asm volatile(INSTRUCTIONS);", "`...`"),
+        ('asm("" MORE : "=r"(x));', "`...`"),
     ],
 )
 def test_assembly_becomes_an_error_on_its_line(statement: str, said: str) -> None:

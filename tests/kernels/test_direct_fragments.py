@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from audit import bundle
+from audit.backends import Completed
+from audit.build.host import build_host
 from audit.project import find
+from audit.sanitize import host
+from audit.sanitize.host import BUILT_FOR, HostRun
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPED = find(ROOT).operators["grouped"]
@@ -15,6 +21,8 @@ VARIANT = GROUPED.variant("direct_fragments")
 SMALL = {"heads": [3], "dim": [64]}
 SPLITS_OF_TWO_CHUNKS = 10_241
 """The smallest context at which a split has more than four tiles."""
+SPLITS_OF_THREE_CHUNKS = 24_577
+"""Nine or ten tiles a split: a first chunk, one in the middle, and a last one with warps that have no tile."""
 
 
 def words(shape: str, *more: str, **axes: list[int]) -> list[str]:
@@ -26,11 +34,12 @@ def words(shape: str, *more: str, **axes: list[int]) -> list[str]:
     ("shape", "axes", "more"),
     [
         ("q3", {**SMALL, "context": [1, 65, 129]}, ()),
+        ("q8", {**SMALL, "context": [SPLITS_OF_THREE_CHUNKS], "page": [3296]}, ("--capture", "none")),
         ("q6", {"heads": [6], "dim": [256], "context": [33], "page": [1648]}, ()),
         ("q2", {**SMALL, "context": [129]}, ("--arch", "sm_80")),
         ("q2", {**SMALL, "context": [129]}, ("--arch", "sm_70")),
     ],
-    ids=["3 heads", "a padded half", "steps of 8", "steps of 4"],
+    ids=["3 heads", "several chunks", "a padded half", "steps of 8", "steps of 4"],
 )
 def test_the_bytes_are_the_parents(
     audit: Callable, tmp_path: Path, shape: str, axes: dict[str, list[int]], more: tuple[str, ...]
@@ -76,6 +85,43 @@ def test_a_fault_shows_in_the_bytes(
     failed = {(result["variant"], result["check"]) for result in ran.results() if result["verdict"] == "fail"}
     assert (VARIANT.name, "bytes") in failed
     assert {name for name, _ in failed} == {VARIANT.name}
+
+
+def in_several_chunks(root: Path, folder: Path) -> HostRun:
+    """Split 0 of three chunks, one row tile, under the race detector: a block of 128 threads is all it takes."""
+    case = GROUPED.case(GROUPED.shapes[0], {"heads": 3, "dim": 64, "context": SPLITS_OF_THREE_CHUNKS}, seed=1)
+    inputs = GROUPED.inputs(case, case.rng())
+    folder.mkdir()
+    whole = bundle.write(folder, GROUPED, VARIANT, case, inputs, {"live": {}}, policy="exact")
+    one_block = msgspec.structs.replace(whole.launches[0], grid=(1, 1, 1))
+    alone = msgspec.structs.replace(whole, launches=(one_block,))
+    (folder / bundle.MANIFEST).write_bytes(msgspec.json.encode(alone))
+    program = build_host(root, root / VARIANT.code.path, alone.entries, sanitizer=BUILT_FOR["racecheck"])
+    return host.run("racecheck", folder, alone, program, 120)
+
+
+def test_the_chunks_of_a_split_do_not_race(tmp_path: Path) -> None:
+    ran = in_several_chunks(ROOT, tmp_path / "case")
+    assert isinstance(ran.outcome, Completed), ran.log
+    assert ran.log == ""
+
+
+@pytest.mark.parametrize(
+    ("find", "replace"),
+    [
+        ("skip_max(m, warp);", "skip_max(m, warp);\n      skip_sum(m, warp);"),
+        ("    __syncthreads();\n\n    if (has_next)", "    if (has_next)"),
+    ],
+    ids=["factors that are still read", "V that is still read"],
+)
+def test_a_chunk_that_overtakes_the_one_before_it_is_a_race(
+    own_project: Path, tmp_path: Path, find: str, replace: str
+) -> None:
+    source = own_project / "kernels/grouped/direct/split.cuh"
+    text = source.read_text()
+    assert text.count(find) == 1
+    source.write_text(text.replace(find, replace))
+    assert "data race" in in_several_chunks(own_project, tmp_path / "case").log
 
 
 def test_the_source_states_the_shared_memory_of_its_launch() -> None:

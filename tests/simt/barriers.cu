@@ -87,7 +87,7 @@ __global__ void rounding_mode(const float* x, float* out) {
 #ifndef __CUDACC__
   if (threadIdx.x == 0) {
     const unsigned toward_zero = 0x7f80;
-    asm volatile("ldmxcsr %0" : : "m"(toward_zero));
+    __builtin_ia32_ldmxcsr(toward_zero);
   }
 #endif
   __syncthreads();

@@ -101,7 +101,7 @@ __device__ __forceinline__ void run_rows(const paged::Inputs& in, const TileRang
       sum_products<D, 2 * Halves>(score, q, own_keys);
       scale_scores<D, Halves>(m, warp, score, tile_max, score_scale, masked, visible);
     } else {
-      skip_tile(m, warp);
+      skip_max(m, warp);
     }
     __syncwarp();  // and has been read
     if (has_next) copy_tile<D>(copies, own_keys, in.k, next, load_bytes, next_token, dense, total);
@@ -114,7 +114,11 @@ __device__ __forceinline__ void run_rows(const paged::Inputs& in, const TileRang
     copies.commit();
     float before[Halves];
     advance_max(m, warp, before, row_max);
-    if (working) weigh<D, Halves>(m, warp, score, tile_max, before, masked, visible);
+    if (working) {
+      weigh<D, Halves>(m, warp, score, tile_max, before, masked, visible);
+    } else {
+      skip_sum(m, warp);
+    }
     copies.wait<2>();
     __syncthreads();
 

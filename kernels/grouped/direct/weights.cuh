@@ -152,12 +152,18 @@ __device__ __forceinline__ void advance_sum(const ChunkMemory<D>& m, float (&row
   }
 }
 
-// What a warp without a tile says of it: nothing of it is seen.
+// What a warp without a tile says of it: nothing of it is seen. The maximum comes before the chunk's first barrier,
+// as other tiles' do; the rest after it, since the last chunk's sums and factors are read up to there.
 template <int D>
-__device__ __forceinline__ void skip_tile(ChunkMemory<D>& m, int warp) {
+__device__ __forceinline__ void skip_max(ChunkMemory<D>& m, int warp) {
+  const int slot = threadIdx.x % 32;
+  if (slot < kTileRows) m.tile_max[slot][warp] = paged::kNothing;
+}
+
+template <int D>
+__device__ __forceinline__ void skip_sum(ChunkMemory<D>& m, int warp) {
   const int slot = threadIdx.x % 32;
   if (slot >= kTileRows) return;
-  m.tile_max[slot][warp] = paged::kNothing;
   m.tile_sum[slot][warp] = 0.0f;
   m.weights[warp].rescale[slot] = 1.0f;
 }

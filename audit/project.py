@@ -33,6 +33,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     faults: str | None = None
     runs: str = "runs"
     suppressions: tuple[dict[str, Any], ...] = ()  # rules about findings: `audit.sanitize.suppressions` reads them
+    gate: dict[str, Any] = {}  # policies by name: `audit.gate.policy` reads them
 
 
 class Project:

@@ -26,5 +26,13 @@ def test_kernel_of_ones_own(tmp_path: Path, audit: Callable[..., Ran]) -> None:
     assert _without_numbers(shown) == _without_numbers(ran.out.partition("\nevidence")[0])
 
 
+def test_kernel_from_elsewhere() -> None:
+    text = (ROOT / "README.md").read_text()
+    project = ROOT / "tests/projects/layernorm"
+    for language, name in (("cpp", "kernels/layernorm.cu"), ("py", "kernels/layernorm.py")):
+        (block,) = re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+        assert block == (project / name).read_text()
+
+
 def _without_numbers(text: str) -> str:
     return re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?", "#", text)

@@ -98,5 +98,5 @@ def _first_errors(text: str) -> str:
                 break
             shown.append(line)
     if "<<<" in text:
-        shown.append("(a launch `<<<...>>>` is host code: keep it under #ifdef __CUDACC__)")
+        shown.append("(a launch `<<<...>>>` is host code: keep it under #if defined(__CUDACC__) && !defined(__CUDACC_RTC__))")
     return "\n".join(shown or lines[:20])

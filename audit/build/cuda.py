@@ -30,7 +30,7 @@ from audit.errors import CompileError, PlanError, ToolMissing
 _MAIN = "kernel_audit_main.cu"
 _TABLE = "kernel_audit_entries"
 _VERBOSE = "--ptxas-options=-v"  # ptxas then says what each kernel takes
-_PACKAGES = "cuda-core cuda-bindings nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt"
+_PACKAGES = "cuda-core cuda-bindings nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl"
 _MESSAGE_LINES = 20
 
 
@@ -144,7 +144,7 @@ def _by_nvrtc(core: Any, tree: Path, source: str, entries: tuple[str, ...], flag
         std="c++17",
         fma=False,
         define_macro=[(key, value) for key, value in flags.defines.items()] or None,
-        include_path=[str(path) for path in (tree, PORTABLE, include)],
+        include_path=[str(path) for path in (tree, PORTABLE, include, include / "cccl")],  # cooperative groups need cccl
         ptxas_options=["-v"],
         lineinfo=flags.line_info or None,
     )

@@ -32,8 +32,9 @@ class Finding(msgspec.Struct, frozen=True):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(as_json: bool) -> None:
     """Say what works here and what to install for the rest; exit 2 if `audit run` cannot work."""
-    looks = (_host_backend, *(partial(_host_tool, tool) for tool in TOOLS), _capture_extra, _cuda_compiler, _gpu)
-    findings = [look() for look in (*looks, _compute_sanitizer)]
+    tools: list[Callable[[], Finding]] = [partial(_host_tool, tool) for tool in TOOLS]
+    looks = [_host_backend, *tools, _capture_extra, _cuda_compiler, _gpu, _compute_sanitizer]
+    findings = [look() for look in looks]
     if as_json:
         click.echo(msgspec.json.encode(findings).decode())
     else:

@@ -23,6 +23,8 @@ _COMMANDS = {
     "bench": "Time variants in pairs on a GPU.",
     "list": "Show shapes, variants, default plans and captures.",
     "report": "Render evidence as one HTML page.",
+    "verify": "Is evidence whole, unaltered, and of today's sources?",
+    "gate": "One verdict by the project's policy, for CI.",
     "capture": "Record inputs from a live model.",
     "faults": "Plant every known fault and see it caught.",
     "freeze": "Keep a built variant, to compare with later.",

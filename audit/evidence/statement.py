@@ -14,8 +14,8 @@ import msgspec
 
 STATEMENT = "statement.json"
 TYPE = "https://in-toto.io/Statement/v1"
-PREDICATES = "https://kernel-audit.dev/evidence"
-_PREDICATE_VERSION = "v1"
+PREDICATES = "urn:kernel-audit:evidence"
+"""The predicates are this project's own: urn:kernel-audit:evidence:audit:v1, and of bench and sanitize likewise."""
 _RECORDS = {"evidence.json": "audit", "bench.json": "bench", "sanitize.json": "sanitize"}
 
 
@@ -62,7 +62,7 @@ def of(files: Mapping[str, bytes]) -> bytes:
     statement = Statement(
         type=TYPE,
         subject=_subjects(record.builds),
-        predicate_type=f"{PREDICATES}/{kind}/{_PREDICATE_VERSION}",
+        predicate_type=f"{PREDICATES}:{kind}:v1",
         predicate={
             "tool": record.tool,
             "started": record.started,

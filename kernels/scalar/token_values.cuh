@@ -1,4 +1,4 @@
-// PV of `token_groups`: a warp adds up 64 dimensions, a thread two of them for all heads, over ascending tokens.
+// PV of `token_groups` and the variants after it: a warp adds up 64 dimensions over ascending tokens.
 #pragma once
 #include "token_scores.cuh"
 #include "token_weights.cuh"

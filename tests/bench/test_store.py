@@ -32,7 +32,9 @@ def folder(tmp_path: Path, record: BenchEvidence) -> Path:
 
 def test_what_was_written_can_be_read(folder: Path, record: BenchEvidence) -> None:
     assert folder.name.split("-")[1:3] == ["bench", "q6"]
-    assert sorted(file.name for file in folder.iterdir()) == ["SHA256SUMS", "bench.json", "curve.json", "report.html"]
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "SHA256SUMS", "bench.json", "curve.json", "report.html", "statement.json"
+    ]  # fmt: skip
     for path in (folder, folder / "bench.json"):
         assert store.load(path) == store.Recorded(record, curve.of(record))
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, check=True, capture_output=True)

@@ -24,6 +24,7 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_abs: Figure
     relative_l2: Figure  # the absolute norm where the reference is 0
     ulp: tuple[int, ...] | None  # at QUANTILES, against the reference rounded to the array's type
+    ulp_counts: tuple[int, ...] = ()  # elements at 0, 1, 2..3, 4..7 ... ULP: from the second on, each twice as wide
 
 
 def metrics(view: View) -> Iterator[Metric]:
@@ -44,8 +45,11 @@ def _metric(name: str, reference: str, step: Step, got: Array, expected: Array) 
         norm = float(np.linalg.norm(expected))
         relative = float(np.linalg.norm(error)) / (norm or 1.0)
         rounded = expected.astype(got.dtype)
-    ulp = None
+    ulp: tuple[int, ...] | None = None
+    counts: tuple[int, ...] = ()
     if got.dtype in (np.float16, np.float32) and np.isfinite(got).all():
         distances = formats.ulp_distance(got, rounded)
         ulp = tuple(int(value) for value in np.quantile(distances, QUANTILES, method="higher"))
-    return Metric(name, reference, step.name, Figure.of(float(np.abs(error).max(initial=0))), Figure.of(relative), ulp)
+        counts = tuple(np.bincount(np.frexp(distances.astype(np.float64).ravel())[1]).tolist())  # 2**(k-1) <= d < 2**k
+    largest = Figure.of(float(np.abs(error).max(initial=0)))
+    return Metric(name, reference, step.name, largest, Figure.of(relative), ulp, counts)

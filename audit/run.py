@@ -13,10 +13,10 @@ from audit.backends import child, cuda
 from audit.case import CaseOutcome, audit_case
 from audit.evidence import machine
 from audit.evidence.schema import SCHEMA, Audit, Evidence, summarize
-from audit.evidence.store import REPORT, Draft
+from audit.evidence.store import Draft
 from audit.plan import Plan
 from audit.project import Project
-from audit.report import render
+from audit.report import pages
 
 
 def run(
@@ -52,7 +52,7 @@ def run(
         exposures=exposures,
         summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2)),
     )
-    return evidence, draft.finish(evidence, {REPORT: render(evidence).encode()})
+    return evidence, draft.finish(evidence, pages(evidence))
 
 
 def _all_cases(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+import msgspec
 import numpy as np
 
 from audit.backends.outcome import Completed
 from audit.checks.result import Figure, Result
+from audit.checks.tally import Tally, tally
 from audit.checks.view import Step, View
 
 
@@ -18,13 +20,18 @@ def bytes_(view: View) -> Iterator[Result]:
     if not isinstance(view.parent.outcome, Completed):
         yield Result("bytes", "inconclusive", f"the parent {view.parent.variant.name} did not complete")
         return
-    for step, theirs in zip(view.steps, view.parent.steps, strict=True):
-        yield compare(view, step, view.parent, theirs, "bytes", f"parent {view.parent.variant.name}")
+    parent, against = view.parent, f"parent {view.parent.variant.name}"
+    pairs = zip(view.steps, parent.steps, strict=True)
+    yield from tallied_once(compare(view, step, parent, theirs, "bytes", against) for step, theirs in pairs)
 
 
 def repeat(view: View) -> Iterator[Result]:
     """`restore` reproduces the bytes of `live`, on buffers poisoned afresh; so does a run of its own with another
     schedule of threads, other poison and other addresses."""
+    yield from tallied_once(_repeated(view))
+
+
+def _repeated(view: View) -> Iterator[Result]:
     steps = {step.name: step for step in view.steps}
     if "live" in steps and "restore" in steps:
         yield compare(view, steps["restore"], view, steps["live"], "repeat", "live")
@@ -32,9 +39,18 @@ def repeat(view: View) -> Iterator[Result]:
         yield compare(view, step, view, steps[step.name], "repeat", f"{step.name} under another schedule")
 
 
+def tallied_once(results: Iterable[Result]) -> Iterator[Result]:
+    """The same results, differences kept in the first that has some: evidence stays small where everything fails."""
+    told = False
+    for result in results:
+        yield msgspec.structs.replace(result, differences=()) if told else result
+        told = told or bool(result.differences)
+
+
 def compare(view: View, step: Step, other: View, theirs: Step, check: str, against: str) -> Result:
     """Compare two steps bit for bit over the written region; NaNs with equal bits are equal here."""
     count, total, where, first = 0, 0, "", ""
+    tallies: list[Tally] = []
     for name, written in view.written(step).items():
         mine, their = view.words(step, name), other.words(theirs, name)
         differ = (mine != their) & written
@@ -45,6 +61,8 @@ def compare(view: View, step: Step, other: View, theirs: Step, check: str, again
             digits = 2 * mine.itemsize
             first = f"{where} is 0x{mine.flat[index]:0{digits}x}, {against} has 0x{their.flat[index]:0{digits}x}"
         count += here
+        extents = view.buffers[name].extents(view.case)
+        tallies += [found] if (found := tally(name, extents, differ)) else []
     return Result(
         check,
         "fail" if count else "pass",
@@ -53,4 +71,5 @@ def compare(view: View, step: Step, other: View, theirs: Step, check: str, again
         where,
         Figure.of(count),
         Figure.of(0),
+        tuple(tallies),
     )

@@ -8,15 +8,15 @@ import msgspec
 
 from audit.build.host import TARGETS
 from audit.build.tensor_cores import model_of
-from audit.checks.bytes import compare
+from audit.checks.bytes import compare, tallied_once
 from audit.checks.result import Result
 from audit.checks.view import View
 
 
 def graph(view: View) -> Iterator[Result]:
     """One graph, captured before the first step and replayed for each, gives the bytes of the plain launches."""
-    for step, plain in zip(view.graph, view.steps, strict=False):
-        yield compare(view, step, view, plain, "graph", "plain launches")
+    pairs = zip(view.graph, view.steps, strict=False)
+    yield from tallied_once(compare(view, step, view, plain, "graph", "plain launches") for step, plain in pairs)
 
 
 def host(view: View) -> Iterator[Result]:
@@ -26,8 +26,8 @@ def host(view: View) -> Iterator[Result]:
     where it is not known which one the device's instructions obey, they are inconclusive. Equal bytes are equal.
     """
     comparable, told = _models(view)
-    for step, on_host in zip(view.steps, view.on_host, strict=False):
-        result = compare(view, step, view, on_host, "host", "the host")
+    pairs = zip(view.steps, view.on_host, strict=False)
+    for result in tallied_once(compare(view, step, view, other, "host", "the host") for step, other in pairs):
         verdict = result.verdict if comparable or result.verdict == "pass" else "inconclusive"
         yield msgspec.structs.replace(result, verdict=verdict, detail=f"{result.detail}; {told}")
 

@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from audit.checks.tally import Tally
+
 Verdict = Literal["pass", "fail", "inconclusive"]
 
 
@@ -26,7 +28,7 @@ class Result(msgspec.Struct, frozen=True):
     """One check's word on one variant in one case; `step` is empty where the check regards the whole case.
 
     `measured <= limit` is what a pass means, where both are there. `where` names the worst or first element,
-    `detail` is a sentence for people.
+    `detail` is a sentence for people. `differences` say where bytes differ, once a check: in its first step that fails.
     """
 
     check: str
@@ -36,6 +38,7 @@ class Result(msgspec.Struct, frozen=True):
     where: str = ""
     measured: Figure | None = None
     limit: Figure | None = None
+    differences: tuple[Tally, ...] = ()
 
 
 def worst(verdicts: list[Verdict]) -> Verdict:

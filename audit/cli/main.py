@@ -23,6 +23,7 @@ _COMMANDS = {
     "bench": "Time variants in pairs on a GPU.",
     "list": "Show shapes, variants, default plans and captures.",
     "report": "Render evidence as one HTML page.",
+    "diff": "What changed from one evidence to another.",
     "verify": "Is evidence whole, unaltered, and of today's sources?",
     "gate": "One verdict by the project's policy, for CI.",
     "capture": "Record inputs from a live model.",

@@ -1,7 +1,7 @@
 """Reports: evidence, and nothing else, becomes one HTML file."""
 
 from audit.report.bench_page import render_bench
-from audit.report.page import render
+from audit.report.page import pages, render
 from audit.report.sanitize_page import render_sanitize
 
-__all__ = ["render", "render_bench", "render_sanitize"]
+__all__ = ["pages", "render", "render_bench", "render_sanitize"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections import Counter
 
@@ -31,14 +32,6 @@ class ErrorRow(msgspec.Struct, frozen=True):
     used: float  # the share of the limit that was used; infinity where there is no room at all
 
 
-class CaptureRow(msgspec.Struct, frozen=True):
-    """One captured case: where its inputs came from."""
-
-    capture: str
-    inputs_sha256: str
-    manifest_sha256: str
-
-
 def matrix(evidence: Evidence) -> list[Row]:
     """Cases x variants as planned, failed rows first; what did not run is None."""
     ran = {(audit.case, audit.variant): audit for audit in evidence.audits}
@@ -50,27 +43,18 @@ def matrix(evidence: Evidence) -> list[Row]:
 
 
 def error_table(evidence: Evidence) -> list[ErrorRow]:
-    """For each case, variant and bound the step that uses most of its limit."""
+    """For each case, variant and bound the step that uses most of its limit, the most demanding first."""
     found: dict[tuple[str, str, str], ErrorRow] = {}
     for audit in evidence.audits:
         for result in audit.results:
             check, _, bound = result.check.partition(":")
             if check != "error" or result.measured is None or result.limit is None:
                 continue
-            row = ErrorRow(audit.case, audit.variant, bound, result, _used(result.measured, result.limit))
+            row = ErrorRow(audit.case, audit.variant, bound, result, used(result.measured, result.limit))
             key = (audit.case, audit.variant, bound)
             if key not in found or not row.used <= found[key].used:
                 found[key] = row
-    return list(found.values())
-
-
-def captures(evidence: Evidence) -> list[CaptureRow]:
-    """The captured cases that ran."""
-    return [
-        CaptureRow(record.case.capture, record.inputs_sha256, record.capture_sha256 or "")
-        for record in evidence.cases
-        if record.case.capture
-    ]
+    return sorted(found.values(), key=lambda row: -row.used)
 
 
 class VacuityRow(msgspec.Struct, frozen=True):
@@ -92,6 +76,26 @@ def vacuity(evidence: Evidence) -> list[VacuityRow]:
     return sorted(rows, key=lambda row: row.caught > 0)
 
 
+class ProbeRow(msgspec.Struct, frozen=True):
+    """One probe for one variant in one case."""
+
+    case: str
+    variant: str
+    probe: str
+    result: Result
+
+
+def probes(evidence: Evidence) -> list[ProbeRow]:
+    """Every result of a probe, those that did not pass first."""
+    found = [
+        ProbeRow(audit.case, audit.variant, result.check.partition(":")[2], result)
+        for audit in evidence.audits
+        for result in audit.results
+        if result.check.startswith("probe:")
+    ]
+    return sorted(found, key=lambda row: row.result.verdict == "pass")
+
+
 class MetricRow(msgspec.Struct, frozen=True):
     """One case, variant and array: the step with the largest relative error."""
 
@@ -101,14 +105,14 @@ class MetricRow(msgspec.Struct, frozen=True):
 
 
 def metric_rows(evidence: Evidence) -> list[MetricRow]:
-    """Errors in numbers: for each case, variant and array the step with the largest relative L2."""
+    """Errors in numbers: for each case, variant and array the step with the largest relative L2, the largest first."""
     found: dict[tuple[str, str, str], MetricRow] = {}
     for audit in evidence.audits:
         for metric in audit.metrics:
             key = (audit.case, audit.variant, metric.name)
             if key not in found or not value(metric.relative_l2) <= value(found[key].metric.relative_l2):
                 found[key] = MetricRow(audit.case, audit.variant, metric)
-    return list(found.values())
+    return sorted(found.values(), key=lambda row: _smallness(value(row.metric.relative_l2)))
 
 
 class BuildRow(msgspec.Struct, frozen=True):
@@ -141,11 +145,16 @@ def value(figure: Figure) -> float:
     return float(struct.unpack(">d", bytes.fromhex(figure.bits))[0])
 
 
-def _used(measured: Figure, limit: Figure) -> float:
+def used(measured: Figure, limit: Figure) -> float:
+    """The share of a limit that is used; infinity where there is no room at all, or where nothing is a number."""
     error, bound = value(measured), value(limit)
     if error == 0:
         return 0.0
-    return error / bound if bound > 0 else float("inf")
+    return error / bound if bound > 0 and error >= 0 else float("inf")
+
+
+def _smallness(error: float) -> float:
+    return -error if error >= 0 else -math.inf
 
 
 def _rank(cell: Audit | None) -> int:

@@ -1,10 +1,23 @@
-"""The templates of all pages: everything that is put into one is escaped, and a missing name is an error."""
+"""The templates of all pages: everything that is put into one is escaped, and a missing name is an error.
+
+Control characters that reorder text (and all others that print nothing) are shown by their number: a name from evidence
+cannot turn round what stands beside it.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import re
 from functools import cache
+from importlib import resources
 
 import jinja2
+import msgspec
+from markupsafe import Markup
+
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 
 @cache
@@ -16,5 +29,30 @@ def template(name: str) -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=visible,
     )
+    script = _own("page.js")
+    environment.globals |= {
+        "style": Markup(_own("page.css")),
+        "script": Markup(script),
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "json_block": json_block,
+    }
     return environment.get_template(name)
+
+
+def visible(value: object) -> object:
+    """A value as it is put into a page: characters that nobody sees in a string become `\\u202e`."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", value)
+    return value
+
+
+def json_block(data: object) -> Markup:
+    """Data as JSON that may stand inside of a script element: nothing in it can end the element."""
+    text = msgspec.json.encode(data).decode()
+    return Markup(re.sub("[<>&\u2028\u2029]", lambda found: _UNSAFE[found[0]], text))
+
+
+def _own(name: str) -> str:
+    return (resources.files("audit.report") / "templates" / name).read_text(encoding="utf-8")

@@ -35,5 +35,5 @@ __global__ void __launch_bounds__(D)
     grouped_direct_fragments_merge(const int* lengths, int rows, const float* partial, const float* lse,
                                    __half* out) {
   __shared__ grouped::direct::MergeMemory memory;
-  grouped::direct::merge_splits<G, D>(memory, lengths, rows, partial, lse, out);
+  grouped::direct::merge_splits<G, D, D>(memory, lengths, rows, partial, lse, out);
 }

@@ -25,6 +25,7 @@ def _launches(
     *,
     by_page: bool = False,
     merge_threads: Callable[[Case], int] = lambda _case: 128,
+    merge_parts: Callable[[Case], int] = lambda _case: 1,
 ) -> Callable[[Case], tuple[Launch, ...]]:
     """The two launches of a variant: every split, then the merge. Grids never depend on the lengths."""
 
@@ -42,7 +43,7 @@ def _launches(
             ),
             Launch(
                 f"grouped_{name}_merge<{shape}>",
-                (case.rows * case.heads,),
+                (case.rows * case.heads, merge_parts(case)),
                 (merge_threads(case),),
                 0,
                 ("lengths", case.rows, "partial", "lse", "out"),
@@ -75,6 +76,11 @@ def _split_bytes(case: Case, row_tiles: int, warps: int, panel_tiles: int = 1, *
 def _chunk_bytes(case: Case) -> int:
     """sizeof ChunkMemory in direct/chunk.cuh; direct/split.cuh asserts it."""
     return int(3 * 128 * (case.dim + 16) + 8960)
+
+
+def _role_bytes(case: Case) -> int:
+    """sizeof RoleMemory in direct/roles.cuh, which asserts it."""
+    return int((2 * 128 + 2 * 32) * (case.dim + 16) + 2 * 8704 + 512 + 32 * case.dim)
 
 
 def _row_tiles(case: Case) -> int:
@@ -128,6 +134,21 @@ VARIANTS = (
         _launches("direct_fragments", 128, _row_tiles, _chunk_bytes, by_page=True, merge_threads=lambda case: case.dim),
         parent="visible_tile",
         note="e4m3 goes from its bytes into tensor-core registers; scores and numerator stay in registers",
+    ),
+    Variant(
+        "warp_roles",
+        Source("kernels/grouped/warp_roles.cu"),
+        _launches(
+            "warp_roles",
+            256,
+            _row_tiles,
+            _role_bytes,
+            by_page=True,
+            merge_threads=lambda _case: 64,
+            merge_parts=lambda case: case.dim // 64,
+        ),
+        parent="direct_fragments",
+        note="four warps of a block weigh (QK, softmax) one chunk ahead of the four that add (PV); q in shared memory",
     ),
     _one_block("n64", "ordered_qk_pv", "two 32-token tiles loaded as one panel", panel_tiles=2, closed=_SLOWER),
     _one_block("register_softmax", "visible_tile", "row state in registers", in_registers=True, closed=_SLOWER),

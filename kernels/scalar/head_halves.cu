@@ -17,7 +17,8 @@ __global__ void __launch_bounds__(scalar::kGroupThreads, 2)
                                   long long v_page_stride, long long v_token_stride, float scale, float k_scale,
                                   float v_scale, float* partial, float* maximum, float* sums) {
   using Schedule = scalar::OneAhead<2>;
-  static_assert(sizeof(scalar::GroupMemory<G, D, Schedule>) == 4112 * G + 65536 + 1024 + 64 * G + 2 * G * D,
+  constexpr int ring = D == 256 ? 65536 : 49152;
+  static_assert(sizeof(scalar::GroupMemory<G, D, Schedule>) == 4112 * G + ring + 1024 + 64 * G + 2 * G * D,
                 "what the launch reserves");
   extern __shared__ uint4 reserved[];
   const paged::Storage keys = {k, k_page_stride, k_token_stride};

@@ -6,6 +6,7 @@ namespace scalar {
 
 // A step waits for its own bytes.
 struct AsNeeded {
+  template <int D>
   using Ring = Stages<32, 6>;
   static constexpr int kScoreRow = kPartitionTokens;
   static constexpr bool kQueryFirst = false;
@@ -13,10 +14,10 @@ struct AsNeeded {
   static constexpr int kGroups = 1;
 
   template <int G, int D, class Memory>
-  static __device__ __forceinline__ void score(Memory& m, TokenStream<D, Ring>& stream, const GroupQuery<G, D>& query,
-                                               int tokens, float score_scale) {
-    static_assert(Ring::kWarpTokens == kScored, "a stage is scored at once");
-    const int own = threadIdx.x / 32 * Ring::kWarpTokens;
+  static __device__ __forceinline__ void score(Memory& m, TokenStream<D, Ring<D>>& stream,
+                                               const GroupQuery<G, D>& query, int tokens, float score_scale) {
+    static_assert(Ring<D>::kWarpTokens == kScored, "a stage is scored at once");
+    const int own = threadIdx.x / 32 * Ring<D>::kWarpTokens;
     for (int n = 0; n < stream.stages(); ++n) {
       typename GroupQuery<G, D>::Words word;
       typename GroupQuery<G, D>::Chains acc;
@@ -24,19 +25,19 @@ struct AsNeeded {
       query.load(word, stream.next());
       query.multiply(acc, word);
       query.add_lanes(x, acc);
-      query.store(m, x, n * Ring::kTokens + own, tokens, score_scale);
+      query.store(m, x, n * Ring<D>::kTokens + own, tokens, score_scale);
     }
   }
 
   template <int G, int Groups, int D, class Memory>
-  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream,
+  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring<D>>& stream,
                                              GroupValues<G, Groups>& values, int tokens) {
     for (int n = 0; n < stream.stages(); ++n) {
       const unsigned char* const stage = stream.next();
-      const int first = n * Ring::kTokens;
-      if (first + Ring::kTokens <= tokens) {
+      const int first = n * Ring<D>::kTokens;
+      if (first + Ring<D>::kTokens <= tokens) {
 #pragma unroll
-        for (int i = 0; i < Ring::kTokens; i += kAdded) {
+        for (int i = 0; i < Ring<D>::kTokens; i += kAdded) {
           typename GroupValues<G, Groups>::Batch batch;
           values.load(batch, m, stage + i * kSlab, first + i);
           values.template add<true>(batch);
@@ -63,17 +64,18 @@ struct AsNeeded {
 // PV has `Halves` groups of heads, if there are more than two heads to a group.
 template <int Halves>
 struct OneAhead {
-  using Ring = Stages<64, 4>;
+  template <int D>
+  using Ring = Stages<64, D == 256 ? 4 : 3>;  // a smaller geometry fits into the 64 KiB of a smaller GPU
   static constexpr int kScoreRow = kPartitionTokens + (Halves > 1 ? 4 : 0);  // two heads' p come from different banks
   static constexpr bool kQueryFirst = true;  // before the page table, which takes as long
   template <int G>
   static constexpr int kGroups = G % Halves == 0 && G > 2 * Halves ? Halves : 1;
 
   template <int G, int D, class Memory>
-  static __device__ __forceinline__ void score(Memory& m, TokenStream<D, Ring>& stream, const GroupQuery<G, D>& query,
-                                               int tokens, float score_scale) {
-    constexpr int steps = Ring::kWarpTokens / kScored;
-    const int own = threadIdx.x / 32 * Ring::kWarpTokens;
+  static __device__ __forceinline__ void score(Memory& m, TokenStream<D, Ring<D>>& stream,
+                                               const GroupQuery<G, D>& query, int tokens, float score_scale) {
+    constexpr int steps = Ring<D>::kWarpTokens / kScored;
+    const int own = threadIdx.x / 32 * Ring<D>::kWarpTokens;
     typename GroupQuery<G, D>::Words word;
     const unsigned char* stage = stream.next();
     query.load(word, stage);
@@ -90,30 +92,30 @@ struct OneAhead {
       }
 #pragma unroll
       for (int step = 0; step < steps; ++step) {
-        query.store(m, x[step], n * Ring::kTokens + own + step * kScored, tokens, score_scale);
+        query.store(m, x[step], n * Ring<D>::kTokens + own + step * kScored, tokens, score_scale);
       }
     }
   }
 
   template <int G, int Groups, int D, class Memory>
-  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring>& stream,
+  static __device__ __forceinline__ void add(const Memory& m, TokenStream<D, Ring<D>>& stream,
                                              GroupValues<G, Groups>& values, int tokens) {
-    constexpr int batches = Ring::kTokens / kAdded;
-    const int full = tokens / Ring::kTokens;
+    constexpr int batches = Ring<D>::kTokens / kAdded;
+    const int full = tokens / Ring<D>::kTokens;
     const unsigned char* stage = stream.next();
     typename GroupValues<G, Groups>::Batch batch[2];
     values.load(batch[0], m, stage, 0);
     for (int n = 0; n < full; ++n) {
 #pragma unroll
       for (int i = 0; i < batches; ++i) {
-        int first = n * Ring::kTokens + (i + 1) * kAdded;
+        int first = n * Ring<D>::kTokens + (i + 1) * kAdded;
         if (i + 1 == batches && n + 1 < stream.stages()) stage = stream.next();
         if (i + 1 == batches) first %= kPartitionTokens;  // behind the last one anything will do: it is not added
         values.load(batch[(i + 1) % 2], m, stage + (i + 1) % batches * kAdded * kSlab, first);
         values.template add<true>(batch[i % 2]);
       }
     }
-    AsNeeded::add_last(m, values, stage, full * Ring::kTokens, tokens);
+    AsNeeded::add_last(m, values, stage, full * Ring<D>::kTokens, tokens);
   }
 };
 

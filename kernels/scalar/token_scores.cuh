@@ -6,10 +6,11 @@
 // that the other keeps. So that it is always the same registers that are sent, slot s holds the token pair s ^ 2h, and
 // the lanes with c >= 4 have the heads in another order.
 #pragma once
+#include <audit_ldmatrix.h>
+
 #include <cuda_fp8.h>
 
 #include "token_stream.cuh"
-#include "transposed_load.cuh"
 
 namespace scalar {
 
@@ -59,19 +60,19 @@ class GroupQuery {
       const int token = 2 * (word / kWords ^ 2 * (row / 4)) + row / 2 % 2;
       const int x = 2 * (2 * (word % kWords) + row % 2) + row / 4;
       row_[n] = token * D + swizzled<D>(token, x) * kChunk;
-      keep(row_[n]);
+      audit::keep(row_[n]);
     }
     const bool writer = lane / 4 % 2 == 0 && (kSplitHeads || lane / 16 == 0);
     own_token_ = writer ? 4 * half() + lane / 8 % 2 * 2 + lane % 2 : kPartitionTokens;
     own_score_ = head(0) * Memory::kScoreRow + own_token_;
-    keep(own_token_);
-    keep(own_score_);
+    audit::keep(own_token_);
+    audit::keep(own_score_);
   }
 
   // The lane's bytes of 8 tokens of a stage.
   __device__ __forceinline__ void load(Words& word, const unsigned char* stage) const {
 #pragma unroll
-    for (int n = 0; n < kLoads; ++n) load_transposed(word[n], stage + row_[n]);
+    for (int n = 0; n < kLoads; ++n) audit::load_transposed(word[n], stage + row_[n]);
   }
 
   // The chains of the lane's two contract's lanes.

@@ -5,6 +5,7 @@
 // dimensions that it adds up.
 #pragma once
 #include <audit_copy.h>
+#include <audit_keep.h>
 
 #include "geometry.cuh"
 
@@ -28,7 +29,7 @@ struct Stages {
 
 template <int G, int D, class Schedule>
 struct __align__(16) GroupMemory {
-  using Ring = typename Schedule::Ring;
+  using Ring = typename Schedule::template Ring<D>;
   static constexpr int kScoreRow = Schedule::kScoreRow;  // at least kPartitionTokens
   float score[G][kScoreRow];                             // then the weights p, in place
   unsigned char ring[kGroupWarps][Ring::kCount][Ring::kBytes];
@@ -81,18 +82,6 @@ __device__ __forceinline__ int swizzled(int token, int x) {
   return D >= 128 ? x ^ 4 * (token & 1) : x;
 }
 
-// Computed here and kept in a register: without this the compiler computes it again in every turn of a loop.
-template <class T>
-__device__ __forceinline__ void keep(T& value) {
-#ifdef __CUDACC__
-  if constexpr (sizeof(T) == 8) {
-    asm volatile("" : "+l"(value));
-  } else {
-    asm volatile("" : "+r"(value));
-  }
-#endif
-}
-
 template <int D, class Ring>
 class TokenStream {
   static constexpr int kStages = Ring::kCount;
@@ -117,12 +106,12 @@ class TokenStream {
     v_ = in.v.bytes + lane / kSlabChunks * in.v.token_stride + warp * kSlab + lane % kSlabChunks * kChunk;
     v_step_ = kSlabAtOnce * in.v.token_stride;
     v_runs_ = m.v_offset;
-    keep(plain_);
-    keep(k_to_);
-    keep(k_);
-    keep(k_step_);
-    keep(v_);
-    keep(v_step_);
+    audit::keep(plain_);
+    audit::keep(k_to_);
+    audit::keep(k_);
+    audit::keep(k_step_);
+    audit::keep(v_);
+    audit::keep(v_step_);
 #pragma unroll 1
     for (int i = 0; i + 1 < kStages; ++i) load_next();
   }

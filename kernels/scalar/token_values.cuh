@@ -1,5 +1,7 @@
 // PV of `token_groups` and the variants after it: a warp adds up 64 dimensions over ascending tokens.
 #pragma once
+#include <audit_ldmatrix.h>
+
 #include "token_scores.cuh"
 #include "token_weights.cuh"
 
@@ -30,7 +32,7 @@ class GroupValues {
 #pragma unroll
     for (int g = 0; g < Groups; ++g) {
       const int j = lane / 2 % 4 % kColumns + g * kColumns;
-      load_transposed(to.word[g], values + (lane / 8 * 2 + lane % 2) * kSlab + j * kChunk);
+      audit::load_transposed(to.word[g], values + (lane / 8 * 2 + lane % 2) * kSlab + j * kChunk);
     }
 #pragma unroll
     for (int k = 0; k < kHeads; ++k) {
@@ -127,7 +129,7 @@ __device__ __forceinline__ void run_token_groups(GroupMemory<G, D, Schedule>& m,
   if (Schedule::kQueryFirst) q.load(in.q);
   locate_runs(m, in, partition);
   __syncthreads();
-  TokenStream<D, typename Schedule::Ring> stream(m, in, partition.tokens);
+  TokenStream<D, typename Schedule::template Ring<D>> stream(m, in, partition.tokens);
   if (Schedule::kQueryFirst) {
     q.store(m);
   } else {

@@ -37,12 +37,13 @@ def _closed(name: str, note: str, why: str) -> Variant:
 
 
 def _token_launches(
-    name: str, *, ring: int, blocks: int = _PARTITIONS, padding: int = 0
+    name: str, *, wide_ring: int = 49_152, blocks: int = _PARTITIONS, padding: int = 0
 ) -> Callable[[Case], tuple[Launch, ...]]:
     """Blocks of 128 threads, and the reducer over 32 dimensions of a head. The shared memory is sizeof(GroupMemory)."""
 
     def launches(case: Case) -> tuple[Launch, ...]:
         partitions, reducer = _launches(name)(case)
+        ring = wide_ring if case.dim == 256 else 49_152
         shared_bytes = ring + 1_024 + case.heads * (4_160 + padding + 2 * case.dim)
         return (
             dataclasses.replace(partitions, grid=(blocks,), block=(128,), shared_bytes=shared_bytes),
@@ -66,21 +67,21 @@ VARIANTS = (
     Variant(
         "token_groups",
         Source("kernels/scalar/token_groups.cu"),
-        _token_launches("token_groups", ring=49_152),
+        _token_launches("token_groups"),
         parent="compact_page_map",
         note="16 threads score a token; K and V stream through shared memory as they lie",
     ),
     Variant(
         "token_ahead",
         Source("kernels/scalar/token_ahead.cu"),
-        _token_launches("token_ahead", ring=65_536, blocks=264),
+        _token_launches("token_ahead", wide_ring=65_536, blocks=264),
         parent="token_groups",
         note="shared memory is read one step ahead; the heads of few partitions are shared out over blocks",
     ),
     Variant(
         "head_halves",
         Source("kernels/scalar/head_halves.cu"),
-        _token_launches("head_halves", ring=65_536, blocks=264, padding=16),
+        _token_launches("head_halves", wide_ring=65_536, blocks=264, padding=16),
         parent="token_ahead",
         note="in PV half of a warp's lanes have half of the heads, and read half of the weights",
     ),

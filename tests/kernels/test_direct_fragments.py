@@ -109,7 +109,7 @@ def test_the_chunks_of_a_split_do_not_race(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("find", "replace"),
     [
-        ("skip_max(m, warp);", "skip_max(m, warp);\n      skip_sum(m, warp);"),
+        ("skip_tile(m.tile_max, warp);", "m.weights.tiles[warp].rescale[lane % 16] = 1.0f;"),
         ("    __syncthreads();\n\n    if (has_next)", "    if (has_next)"),
     ],
     ids=["factors that are still read", "V that is still read"],

@@ -27,19 +27,27 @@ struct TileWeights {
 template <int D>
 using TokenRow = uint4[D / 16 + 1];
 
+// One value for each row and tile of a chunk.
+using TileValues = float[kTileRows][kChunkTiles];  // read as float4
+
+struct ChunkWeights {
+  TileWeights tiles[kChunkTiles];
+  TileValues tile_sum;
+};
+
+constexpr int kTileValuesBytes = 4 * kTileRows * kChunkTiles;
+constexpr int kChunkWeightsBytes = kChunkTiles * (4 * 32 * 16 + 4 * kTileRows) + kTileValuesBytes;
+
 template <int D>
 struct ChunkMemory {
   TokenRow<D> k[kChunkTokens];
   TokenRow<D> v[2][kChunkTokens];  // of this chunk and of the next one
-  TileWeights weights[kChunkTiles];
-  float tile_max[kTileRows][kChunkTiles];  // read as float4
-  float tile_sum[kTileRows][kChunkTiles];
+  ChunkWeights weights;
+  TileValues tile_max;
 };
 
 template <int D>
-constexpr int chunk_memory_bytes = 3 * kChunkTokens * (D + 16) +                       // k, v
-                                   kChunkTiles * (4 * 32 * 16 + 4 * kTileRows) +       // weights
-                                   2 * 4 * kTileRows * kChunkTiles;                    // tile_max, tile_sum
+constexpr int chunk_memory_bytes = 3 * kChunkTokens * (D + 16) + kChunkWeightsBytes + kTileValuesBytes;
 
 // This thread's warp, as a number of which the compiler knows that all its lanes have it.
 __device__ __forceinline__ int warp_number() {
@@ -47,7 +55,7 @@ __device__ __forceinline__ int warp_number() {
 }
 
 // Where the two 16-token groups of a tile lie. Nothing of a tile that is not read is looked up.
-struct TilePlaces {
+struct __align__(16) TilePlaces {
   int physical_page[2];
   int position[2];
 };
@@ -73,31 +81,32 @@ __device__ __forceinline__ int dense_tokens(const paged::Inputs& in, int load_by
   return load_bytes == 16 && in.k.token_stride == D && in.v.token_stride == D ? total : 0;
 }
 
-// One warp: the 32 tokens of K or V from first_token on, to rows of shared memory. A token >= total is zeros: it
-// is not read. A dense tile, the case that matters, has no arithmetic between its copies.
-template <int D>
+// One warp: the 32 tokens of K or V from first_token on, to rows of shared memory, whole or Pieces pieces of 16
+// dimensions from first_piece on. A token >= total is zeros: it is not read. A dense tile, the case that matters, has
+// no arithmetic between its copies.
+template <int D, int Pieces = D / 16>
 __device__ __forceinline__ void copy_tile(audit::CopyQueue& copies, TokenRow<D>* to, const paged::Storage& storage,
                                           const TilePlaces& places, int load_bytes, int first_token, int dense,
-                                          int total) {
-  constexpr int pieces = D / 16;
-  constexpr int rows = 32 / pieces;  // that a warp copies at once
+                                          int total, int first_piece = 0) {
+  constexpr int rows = 32 / Pieces;  // that a warp copies at once
+  static_assert(rows <= kGroupTokens, "of one page");
   const int lane = threadIdx.x % 32;
-  const int piece = lane % pieces;
+  const int piece = first_piece + lane % Pieces;
   if (first_token + kTileTokens <= dense) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const unsigned char* const from =
           storage.bytes + static_cast<unsigned>(places.physical_page[i]) * storage.page_stride +
-          static_cast<unsigned>(places.position[i] * D + lane * 16);
+          static_cast<unsigned>((places.position[i] + lane / Pieces) * D + piece * 16);
 #pragma unroll
       for (int row = 0; row < kGroupTokens; row += rows) {
-        copies.copy16(&to[i * kGroupTokens + row + lane / pieces][piece], from + row * D);
+        copies.copy16(&to[i * kGroupTokens + row + lane / Pieces][piece], from + row * D);
       }
     }
     return;
   }
 #pragma unroll 1
-  for (int row = lane / pieces; row < kTileTokens; row += rows) {
+  for (int row = lane / Pieces; row < kTileTokens; row += rows) {
     const bool second = row >= kGroupTokens;
     const int physical_page = second ? places.physical_page[1] : places.physical_page[0];
     const int position = (second ? places.position[1] : places.position[0]) + row % kGroupTokens;

@@ -5,6 +5,7 @@
 // 2t + 1, 2t + 8, 2t + 9 of each 16: byte j of it is column g of the block's product j. So the block's product j
 // has the dimensions j, 4 + j, ..., 28 + j, and a lane's accumulators hold eight dimensions in a row.
 #pragma once
+#include "matrices.cuh"
 #include "scores.cuh"
 
 namespace grouped {
@@ -42,11 +43,27 @@ __device__ __forceinline__ void load_values(unsigned (&values)[4][2], const unsi
   for (int i = 0; i < 2; ++i) values[3][i] = decode_high(high[i]);
 }
 
+// The same from two halves of a transposed load: in each register two tokens' bytes of two dimensions, 2g and 2g + 1
+// of 16. Lane l points to token l % 16 and to the block's piece l / 16. So product j of the block has the dimensions
+// 16 (j / 2) + 2g + j % 2.
+__device__ __forceinline__ void load_transposed_values(unsigned (&values)[4][2], const uint4* v) {
+  unsigned words[4];
+  load_matrices<true>(words, v);
+#pragma unroll
+  for (int piece = 0; piece < 2; ++piece) {
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+      const unsigned pairs = __byte_perm(words[2 * piece + i], 0, 0x3120);
+      values[2 * piece][i] = decode_low(pairs);
+      values[2 * piece + 1][i] = decode_high(pairs);
+    }
+  }
+}
+
 // out = fma(out, rescale, tile) for one tile of the chunk. tile is P[0:16]V, R[0:16]V', P[16:32]V, R[16:32]V', each
 // one's C the D before. p, rescale and v point to what is this lane's; R stands behind P.
-template <int D, int Halves>
-__device__ __forceinline__ void add_tile(Numerator<D>& out, const uint4* p, const float* rescale,
-                                         const unsigned* v) {
+template <int D, int Halves, class Word>
+__device__ __forceinline__ void add_tile(Numerator<D>& out, const uint4* p, const float* rescale, const Word* v) {
   unsigned weights[2][4];
   unsigned rests[2][4];
 #pragma unroll
@@ -60,7 +77,11 @@ __device__ __forceinline__ void add_tile(Numerator<D>& out, const uint4* p, cons
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       unsigned values[4][2];
-      load_values<D>(values, v + 8 * block + 16 * h * (sizeof(TokenRow<D>) / 4));
+      if constexpr (sizeof(Word) == 16) {
+        load_transposed_values(values, v + 2 * block + 16 * h * (sizeof(TokenRow<D>) / 16));
+      } else {
+        load_values<D>(values, v + 8 * block + 16 * h * (sizeof(TokenRow<D>) / 4));
+      }
 #pragma unroll
       for (int j = 0; j < 4; ++j) audit::product_m16n8k16(tile[j], weights[h], values[j], tile[j]);
 #pragma unroll
@@ -86,8 +107,8 @@ __device__ __forceinline__ void add_chunk(Numerator<D>& out, const ChunkMemory<D
   const int first_block = warp * blocks_of_warp<D>;
   if (first_block * 32 >= D) return;  // more warps than blocks
   const int lane = threadIdx.x % 32;
-  const uint4* p = &m.weights[0].p[0][lane];
-  const float* rescale = &m.weights[0].rescale[lane / 4];
+  const uint4* p = &m.weights.tiles[0].p[0][lane];
+  const float* rescale = &m.weights.tiles[0].rescale[lane / 4];
   const unsigned* v = reinterpret_cast<const unsigned*>(m.v[buffer][2 * (lane % 4)]) + 8 * first_block + lane / 4;
 #pragma unroll 1
   for (int i = 0; i < tiles; ++i) {
@@ -98,8 +119,9 @@ __device__ __forceinline__ void add_chunk(Numerator<D>& out, const ChunkMemory<D
   }
 }
 
-// out * v_scale to partial, whose first slot of this row tile is partial_row. -0 is never stored.
-template <int D, int Halves>
+// out * v_scale to partial, whose first slot of this row tile is partial_row. -0 is never stored. Transposed: by
+// load_transposed_values.
+template <int D, int Halves, bool Transposed = false>
 __device__ __forceinline__ void store_numerator(const Numerator<D>& out, int warp, float v_scale, int slots,
                                                 float* partial_row) {
   const int lane = threadIdx.x % 32;
@@ -116,10 +138,11 @@ __device__ __forceinline__ void store_numerator(const Numerator<D>& out, int war
         float value[4];
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
-          const float numerator = out[block][j][2 * half + e] * v_scale;
+          const float numerator =
+              (Transposed ? out[block][2 * e + j % 2][2 * half + j / 2] : out[block][j][2 * half + e]) * v_scale;
           value[j] = numerator + 0.0f;
         }
-        const int d = 32 * (first_block + block) + 8 * (lane % 4) + 4 * e;
+        const int d = 32 * (first_block + block) + (Transposed ? 16 * e + 4 * (lane % 4) : 8 * (lane % 4) + 4 * e);
         *reinterpret_cast<float4*>(partial_row + slot * D + d) = make_float4(value[0], value[1], value[2], value[3]);
       }
     }

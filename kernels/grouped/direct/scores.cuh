@@ -18,25 +18,22 @@ __device__ __forceinline__ int first_dimension(int step, int t, int part) {
   return kWordsOfKeys ? 16 * step + 4 * t + 2 * part : 16 * step + 2 * t + 8 * part;
 }
 
-// q of 16 slots as A fragments. Padding and rows of length 0, whose q may hold anything, are zeros.
+// q of 16 slots as the A fragment of one step. Padding and rows of length 0, whose q may hold anything, are zeros.
 template <int G, int D>
-__device__ __forceinline__ void load_queries(unsigned (&q)[D / 16][4], const paged::Inputs& in, int first_slot) {
+__device__ __forceinline__ void load_query(unsigned (&q)[4], const paged::Inputs& in, int first_slot, int step) {
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int slot = first_slot + lane / 4 + 8 * half;
     const bool live = slot / G < in.rows && in.lengths[slot / G] > 0;
 #pragma unroll
-    for (int step = 0; step < D / 16; ++step) {
-#pragma unroll
-      for (int part = 0; part < 2; ++part) {
-        unsigned pair = 0;
-        if (live) {
-          const __half* const first = in.q + slot * D + first_dimension(step, lane % 4, part);
-          pair = __half_as_ushort(first[0]) | static_cast<unsigned>(__half_as_ushort(first[1])) << 16;
-        }
-        q[step][2 * part + half] = pair;
+    for (int part = 0; part < 2; ++part) {
+      unsigned pair = 0;
+      if (live) {
+        const __half* const first = in.q + slot * D + first_dimension(step, lane % 4, part);
+        pair = __half_as_ushort(first[0]) | static_cast<unsigned>(__half_as_ushort(first[1])) << 16;
       }
+      q[2 * part + half] = pair;
     }
   }
 }

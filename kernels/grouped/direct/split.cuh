@@ -7,44 +7,18 @@
 //   first   the tiles' maxima are there; the last chunk's V, P, R and factors have been read
 //   second  this chunk's V, P, R, sums and factors are there; the maxima have been read
 #pragma once
+#include "lengths.cuh"
 #include "numerator.cuh"
 #include "weights.cuh"
 
 namespace grouped {
 namespace direct {
 
-// What the rows of a block see: of the row tile in common, and each lane's own. Padding sees what the longest row
-// sees, whatever its sums may be: they go nowhere.
-template <int Halves>
-struct Sight {
-  int longest;
-  int shortest;
-  int own[Halves];
-};
-
-template <int G, int Halves>
-__device__ __forceinline__ Sight<Halves> find_sight(const paged::Inputs& in, int first_slot) {
-  Sight<Halves> sight;
-  sight.longest = 0;
-  sight.shortest = 0x7FFFFFFF;
-  for (int row = first_slot / G; row <= (first_slot + 8 * Halves - 1) / G && row < in.rows; ++row) {
-    const int length = in.lengths[row];
-    sight.longest = length > sight.longest ? length : sight.longest;
-    sight.shortest = length < sight.shortest ? length : sight.shortest;
-  }
-#pragma unroll
-  for (int half = 0; half < Halves; ++half) {
-    const int row = (first_slot + static_cast<int>(threadIdx.x) % 32 / 4 + 8 * half) / G;
-    sight.own[half] = row < in.rows ? in.lengths[row] : sight.longest;
-  }
-  return sight;
-}
-
 // partial f32 [80, 8, G, D] and lse f32 [80, 8, G, 2] = (max, sum). Halves = 1: slots 8 to 15 of the row tile are
 // padding.
 template <int G, int D, int Page, int Halves>
-__device__ __forceinline__ void run_rows(const paged::Inputs& in, const TileRange& tiles, int total, int first_slot,
-                                         float* partial, float* lse) {
+__device__ __forceinline__ void run_rows(const paged::Inputs& in, const Lengths& lengths, const TileRange& tiles,
+                                         int total, int first_slot, float* partial, float* lse) {
   using Memory = ChunkMemory<D>;
   static_assert(sizeof(Memory) == chunk_memory_bytes<D>, "the launch uses the formula");
   extern __shared__ uint4 chunk_memory[];
@@ -55,7 +29,7 @@ __device__ __forceinline__ void run_rows(const paged::Inputs& in, const TileRang
   const int load_bytes = aligned_load(in);
   const int dense = dense_tokens<D>(in, load_bytes, total);
   const float score_scale = in.scale * in.k_scale;
-  const Sight<Halves> sight = find_sight<G, Halves>(in, first_slot);
+  const Sight<Halves> sight = find_sight<G, Halves>(lengths, first_slot);
   const int seen_tiles = (sight.longest + kTileTokens - 1) / kTileTokens;
   const int end = tiles.end < seen_tiles ? tiles.end : seen_tiles;
   TokenRow<D>* const own_keys = &m.k[warp * kTileTokens];
@@ -78,7 +52,8 @@ __device__ __forceinline__ void run_rows(const paged::Inputs& in, const TileRang
     copies.commit();
   }
   unsigned q[D / 16][4];
-  load_queries<G, D>(q, in, first_slot);
+#pragma unroll
+  for (int step = 0; step < D / 16; ++step) load_query<G, D>(q[step], in, first_slot, step);
 
   int buffer = 0;
   for (int chunk = tiles.first; chunk < end; chunk += kChunkTiles) {
@@ -99,9 +74,9 @@ __device__ __forceinline__ void run_rows(const paged::Inputs& in, const TileRang
     __syncwarp();  // the warp's K is there
     if (working) {
       sum_products<D, 2 * Halves>(score, q, own_keys);
-      scale_scores<D, Halves>(m, warp, score, tile_max, score_scale, masked, visible);
+      scale_scores<Halves>(m.tile_max, warp, score, tile_max, score_scale, masked, visible);
     } else {
-      skip_max(m, warp);
+      skip_tile(m.tile_max, warp);
     }
     __syncwarp();  // and has been read
     if (has_next) copy_tile<D>(copies, own_keys, in.k, next, load_bytes, next_token, dense, total);
@@ -113,17 +88,13 @@ __device__ __forceinline__ void run_rows(const paged::Inputs& in, const TileRang
     }
     copies.commit();
     float before[Halves];
-    advance_max(m, warp, before, row_max);
-    if (working) {
-      weigh<D, Halves>(m, warp, score, tile_max, before, masked, visible);
-    } else {
-      skip_sum(m, warp);
-    }
+    advance_max(m.tile_max, warp, before, row_max);
+    if (working) weigh<Halves>(m.weights, warp, score, tile_max, before, masked, visible);
     copies.wait<2>();
     __syncthreads();
 
-    if (warp == 0) advance_sum(m, row_sum);
     const int count = end - chunk < kChunkTiles ? end - chunk : kChunkTiles;
+    if (warp == 0) advance_sum(m.weights, row_sum, count);
     add_chunk<D, Halves>(out, m, warp, buffer, count);
     buffer ^= 1;
   }
@@ -145,15 +116,16 @@ __device__ __forceinline__ void run_rows(const paged::Inputs& in, const TileRang
 template <int G, int D, int Page>
 __device__ __forceinline__ void run_split(const paged::Inputs& in, float* partial, float* lse) {
   const int split = blockIdx.x;
-  const int total = paged::total_tokens(in.lengths, in.rows);
+  const Lengths lengths = load_lengths(in.lengths, in.rows);
+  const int total = total_tokens(lengths);
   const int active = active_splits(total);
   if (split >= active) return;
   const TileRange tiles = split_tiles(split, active, total);
   const int first_slot = blockIdx.y * kTileRows;
   if (in.rows * G - first_slot > 8) {
-    run_rows<G, D, Page, 2>(in, tiles, total, first_slot, partial, lse);
+    run_rows<G, D, Page, 2>(in, lengths, tiles, total, first_slot, partial, lse);
   } else {
-    run_rows<G, D, Page, 1>(in, tiles, total, first_slot, partial, lse);
+    run_rows<G, D, Page, 1>(in, lengths, tiles, total, first_slot, partial, lse);
   }
 }
 

@@ -44,8 +44,8 @@ __device__ __forceinline__ float max_row(const float (&score)[4][4], int half) {
 
 // Scores of one warp's tile: scaled, -1e30 where a row does not see. `visible`: columns that each half's row sees;
 // looked at only if `masked`. The rows' maxima go to shared memory, for the tiles behind this one.
-template <int D, int Halves>
-__device__ __forceinline__ void scale_scores(ChunkMemory<D>& m, int warp, float (&score)[4][4],
+template <int Halves>
+__device__ __forceinline__ void scale_scores(TileValues& maxima, int warp, float (&score)[4][4],
                                              float (&tile_max)[Halves], float score_scale, bool masked,
                                              const int (&visible)[Halves]) {
   const int lane = threadIdx.x % 32;
@@ -66,17 +66,17 @@ __device__ __forceinline__ void scale_scores(ChunkMemory<D>& m, int warp, float 
 #pragma unroll
   for (int half = 0; half < Halves; ++half) {
     tile_max[half] = max_row(score, half);
-    if (lane % 4 == 0) m.tile_max[lane / 4 + 8 * half][warp] = tile_max[half];
+    if (lane % 4 == 0) maxima[lane / 4 + 8 * half][warp] = tile_max[half];
   }
 }
 
 // The maxima of the rows before this warp's tile, and past the whole chunk.
-template <int D, int Halves>
-__device__ __forceinline__ void advance_max(const ChunkMemory<D>& m, int warp, float (&before)[Halves],
+template <int Halves>
+__device__ __forceinline__ void advance_max(const TileValues& chunk_maxima, int warp, float (&before)[Halves],
                                             float (&row_max)[Halves]) {
 #pragma unroll
   for (int half = 0; half < Halves; ++half) {
-    const float4 maxima = *reinterpret_cast<const float4*>(m.tile_max[threadIdx.x % 32 / 4 + 8 * half]);
+    const float4 maxima = *reinterpret_cast<const float4*>(chunk_maxima[threadIdx.x % 32 / 4 + 8 * half]);
     const float tile_max[kChunkTiles] = {maxima.x, maxima.y, maxima.z, maxima.w};
     before[half] = row_max[half];
 #pragma unroll
@@ -89,9 +89,10 @@ __device__ __forceinline__ void advance_max(const ChunkMemory<D>& m, int warp, f
 
 // One warp's tile: p, and from it P = half(p) and R = half((p - P) * 2^11), as A fragments of PV, tile sum and
 // rescale. p stands where the scores stood.
-template <int D, int Halves>
-__device__ __forceinline__ void weigh(ChunkMemory<D>& m, int warp, float (&p)[4][4], const float (&tile_max)[Halves],
-                                      const float (&before)[Halves], bool masked, const int (&visible)[Halves]) {
+template <int Halves>
+__device__ __forceinline__ void weigh(ChunkWeights& weights, int warp, float (&p)[4][4],
+                                      const float (&tile_max)[Halves], const float (&before)[Halves], bool masked,
+                                      const int (&visible)[Halves]) {
   const int lane = threadIdx.x % 32;
   float greatest[Halves];
 #pragma unroll
@@ -115,8 +116,8 @@ __device__ __forceinline__ void weigh(ChunkMemory<D>& m, int warp, float (&p)[4]
     const float sum = sum_row(p, half);
     const float rescale = weight_of(before[half], greatest[half]);
     if (lane % 4 == 0) {
-      m.tile_sum[lane / 4 + 8 * half][warp] = sum;
-      m.weights[warp].rescale[lane / 4 + 8 * half] = rescale;
+      weights.tile_sum[lane / 4 + 8 * half][warp] = sum;
+      weights.tiles[warp].rescale[lane / 4 + 8 * half] = rescale;
     }
   }
 #pragma unroll
@@ -132,40 +133,31 @@ __device__ __forceinline__ void weigh(ChunkMemory<D>& m, int warp, float (&p)[4]
       rounded[register_] = bits_of(halves);
       rest[register_] = bits_of(__floats2half2_rn((pair[0] - back.x) * 2048.0f, (pair[1] - back.y) * 2048.0f));
     }
-    m.weights[warp].p[i][lane] = make_uint4(rounded[0], rounded[1], rounded[2], rounded[3]);
-    m.weights[warp].r[i][lane] = make_uint4(rest[0], rest[1], rest[2], rest[3]);
+    weights.tiles[warp].p[i][lane] = make_uint4(rounded[0], rounded[1], rounded[2], rounded[3]);
+    weights.tiles[warp].r[i][lane] = make_uint4(rest[0], rest[1], rest[2], rest[3]);
   }
 }
 
-// sum = fma(sum, rescale, tile sum), tile by tile.
-template <int D, int Halves>
-__device__ __forceinline__ void advance_sum(const ChunkMemory<D>& m, float (&row_sum)[Halves]) {
+// sum = fma(sum, rescale, tile sum), for the first `tiles` tiles of the chunk in turn.
+template <int Halves>
+__device__ __forceinline__ void advance_sum(const ChunkWeights& weights, float (&row_sum)[Halves], int tiles) {
 #pragma unroll
   for (int half = 0; half < Halves; ++half) {
     const int slot = threadIdx.x % 32 / 4 + 8 * half;
-    const float4 sums = *reinterpret_cast<const float4*>(m.tile_sum[slot]);
+    const float4 sums = *reinterpret_cast<const float4*>(weights.tile_sum[slot]);
     const float tile_sum[kChunkTiles] = {sums.x, sums.y, sums.z, sums.w};
 #pragma unroll
     for (int i = 0; i < kChunkTiles; ++i) {
-      row_sum[half] = __fmaf_rn(row_sum[half], m.weights[i].rescale[slot], tile_sum[i]);
+      if (i < tiles) row_sum[half] = __fmaf_rn(row_sum[half], weights.tiles[i].rescale[slot], tile_sum[i]);
     }
   }
 }
 
-// What a warp without a tile says of it: nothing of it is seen. The maximum comes before the chunk's first barrier,
-// as other tiles' do; the rest after it, since the last chunk's sums and factors are read up to there.
-template <int D>
-__device__ __forceinline__ void skip_max(ChunkMemory<D>& m, int warp) {
+// What a warp without a tile says of it: nothing of it is seen. It has no sum and no factor, which nobody reads: the
+// last chunk's are read up to this chunk's first barrier.
+__device__ __forceinline__ void skip_tile(TileValues& maxima, int warp) {
   const int slot = threadIdx.x % 32;
-  if (slot < kTileRows) m.tile_max[slot][warp] = paged::kNothing;
-}
-
-template <int D>
-__device__ __forceinline__ void skip_sum(ChunkMemory<D>& m, int warp) {
-  const int slot = threadIdx.x % 32;
-  if (slot >= kTileRows) return;
-  m.tile_sum[slot][warp] = 0.0f;
-  m.weights[warp].rescale[slot] = 1.0f;
+  if (slot < kTileRows) maxima[slot][warp] = paged::kNothing;
 }
 
 }  // namespace direct

@@ -1,0 +1,53 @@
+"""`audit diff`: two evidences side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
+from audit.cli.report import home_of, load_record, write_page
+from audit.report.comparison import Comparison, Direction, compare, render_comparison
+
+_SHOWN = 20
+
+
+@click.command(name="diff")
+@click.argument("a", type=click.Path(path_type=Path))
+@click.argument("b", type=click.Path(path_type=Path))
+@click.option("--output", "-o", type=click.Path(path_type=Path), help="Also write a page there.")
+def command(a: Path, b: Path, output: Path | None) -> None:
+    """Say what changed from evidence A to evidence B (folders of one kind and shape), for worse or for better.
+
+    Exit 0 if nothing is worse, 1 if something is, 3 if the two have nothing judged in common.
+    """
+    homes = [home_of(path) for path in (a, b)]
+    found = compare(load_record(homes[0]), load_record(homes[1]), (homes[0].resolve().name, homes[1].resolve().name))
+    if output is not None:
+        write_page(output, {output.name: render_comparison(found).encode()})
+    click.echo(_text(found))
+    raise click.exceptions.Exit(FINDINGS if found.of("worse") else PASS if found.common else INCONCLUSIVE)
+
+
+def _text(found: Comparison) -> str:
+    lines = []
+    for letter, side in (("A", found.a), ("B", found.b)):
+        lines.append(f"{letter}  {side.verdict:12} {side.name}, {side.started}, {side.commit[:12]}, {side.device}")
+    directions: tuple[Direction, ...] = ("worse", "better", "other")
+    for direction in directions:
+        changes = found.of(direction)
+        lines += [
+            f"{direction:7} {each.group} {each.name}: {_short(each.before)} -> {_short(each.after)}"
+            for each in changes[:_SHOWN]
+        ]
+        if len(changes) > _SHOWN:
+            lines.append(f"{'':7} ... and {len(changes) - _SHOWN} more; the page that --output writes has them all")
+    counts = ", ".join(f"{len(found.of(direction))} {direction}" for direction in directions)
+    lines.append(f"{counts}, {found.same} the same" + ("" if found.common else "; nothing judged in common"))
+    return "\n".join(lines)
+
+
+def _short(text: str) -> str:
+    """A sha256 by its first digits."""
+    return text[:12] if len(text) == 64 and not text.strip("0123456789abcdef") else text

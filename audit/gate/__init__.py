@@ -1,0 +1,1 @@
+"""The gate: evidence and a policy become one verdict, with every condition of it."""

@@ -1,0 +1,79 @@
+"""Findings that a project accepts, for a while: the file that `baseline` in `[tool.kernel-audit.gate]` names.
+
+    [[accepted]]
+    fingerprint = "0123456789abcdef"    # as every format of the gate tells it
+    reason = "the race is between equal values; to be mended with the new merge"
+    expires = 2027-01-31
+
+The file is written by people alone. An entry that is expired accepts nothing, and one that matches nothing is no longer
+true: both fail the gate.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Sequence
+from datetime import date
+from typing import Annotated
+
+import msgspec
+
+from audit.errors import ProjectError
+from audit.gate.policy import baseline_path
+from audit.gate.verdict import Condition
+from audit.project import Project
+
+
+class Accepted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One accepted finding; it holds through its last day."""
+
+    fingerprint: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+    reason: Annotated[str, msgspec.Meta(pattern=r"\S")]
+    expires: date
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    accepted: tuple[Accepted, ...] = ()
+
+
+def load(project: Project) -> tuple[Accepted, ...]:
+    """The entries of the project's baseline; none where it names no file. Raises ProjectError for a malformed one."""
+    name = baseline_path(project)
+    if name is None:
+        return ()
+    file = project.root / name
+    try:
+        entries = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _File).accepted
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise ProjectError(
+            f"{file}: {error}; expected tables [[accepted]] of fingerprint, reason and expires, all three"
+        ) from None
+    prints = [entry.fingerprint for entry in entries]
+    if twice := next((one for one in prints if prints.count(one) > 1), None):
+        raise ProjectError(f"{file}: {twice} is accepted twice; keep one entry")
+    return entries
+
+
+def valid(entries: Sequence[Accepted], today: date) -> dict[str, str]:
+    """Fingerprint -> reason of every entry that is not expired."""
+    return {entry.fingerprint: entry.reason for entry in entries if entry.expires >= today}
+
+
+def condition(entries: Sequence[Accepted], seen: Collection[str], today: date, path: str, *, whole: bool) -> Condition:
+    """Every entry must be in force and match one of the fingerprints seen; whether one matches nothing can only be
+    told where all evidence that the policy asks for is there (`whole`)."""
+    expired = [entry for entry in entries if entry.expires < today]
+    unmatched = [entry for entry in entries if entry.fingerprint not in seen]
+    told = [
+        *(f"{entry.fingerprint} expired on {entry.expires}: mend what it accepts, or renew it" for entry in expired),
+        *(f"{entry.fingerprint} matches nothing: remove it" for entry in unmatched),
+    ]
+    failed = expired or (unmatched and whole)
+    return Condition(
+        name="baseline",
+        required="every entry in force and matching a finding",
+        measured=f"{len(entries)} entries, {len(expired)} expired, {len(unmatched)} matching nothing",
+        verdict="fail" if failed else "inconclusive" if unmatched else "pass",
+        detail="; ".join(told),
+        path=path,
+    )

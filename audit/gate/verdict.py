@@ -1,0 +1,95 @@
+"""What a gate says: one verdict, the conditions that make it, and the findings behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+from audit.checks.result import Verdict
+
+SCHEMA = 1
+Standing = Literal["pass", "warn", "inconclusive", "fail"]
+Level = Literal["error", "warning"]
+
+
+class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One thing that the policy asks for, with what was measured; `path` leads to what shows it."""
+
+    name: str
+    required: str
+    measured: str
+    verdict: Standing
+    detail: str = ""  # in sentences: what is missing, what to do
+    path: str = ""  # relative to the project's folder, where it lies inside
+
+
+class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A line of a project's file; `line` 0: the file as a whole. `what` says what happens there."""
+
+    file: str
+    line: int = 0
+    what: str = ""
+
+
+class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One failed check, or one thing that a sanitizer reports; places: where, the later access of a race first."""
+
+    rule: str  # check/bytes, memcheck/out-of-bounds
+    level: Level
+    message: str
+    variant: str
+    case: str
+    places: tuple[Place, ...]
+    fingerprint: str  # the same after lines have moved, and for other threads
+    evidence: str  # the folder that holds it
+    accepted: str = ""  # the reason, where a baseline entry or a suppression accepts it
+
+
+class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole verdict."""
+
+    schema: int
+    kind: Literal["gate"]
+    tool: str
+    policy: str
+    started: str  # UTC, ISO 8601
+    commit: str | None
+    verdict: Verdict
+    conditions: tuple[Condition, ...]
+    found: tuple[Found, ...]
+    evidence: tuple[str, ...]  # every folder that was looked at
+
+    def count(self, standing: Standing) -> int:
+        """How many conditions stand so."""
+        return sum(condition.verdict == standing for condition in self.conditions)
+
+    @property
+    def told(self) -> str:
+        """The verdict in a line."""
+        number = len(self.conditions)
+        counts = ((self.count("fail"), "failed"), (self.count("inconclusive"), "inconclusive"))
+        words = [f"{count} {what}" for count, what in counts if count] or [f"{self.count('pass')} hold"]
+        warned = self.count("warn")
+        return (
+            f"{self.verdict}: of {number} conditions {', '.join(words)}"
+            f"{f', {warned} with a warning' if warned else ''} (policy {self.policy})"
+        )
+
+
+def overall(conditions: Iterable[Condition]) -> Verdict:
+    """The verdict over all: a failed condition outweighs an inconclusive one; none at all is inconclusive. A warning
+    is seen, and lets pass."""
+    standings = {condition.verdict for condition in conditions}
+    if "fail" in standings:
+        return "fail"
+    return "pass" if standings and "inconclusive" not in standings else "inconclusive"
+
+
+WORST_FIRST: tuple[Standing, ...] = ("fail", "inconclusive", "warn", "pass")
+
+
+def worst_first(conditions: Iterable[Condition]) -> list[Condition]:
+    """What failed before what is inconclusive, before warnings, before what holds; else in the order given."""
+    return sorted(conditions, key=lambda condition: WORST_FIRST.index(condition.verdict))

@@ -1,0 +1,170 @@
+"""`pytest --audit`: the project's default plan as tests, one for each variant in each case.
+
+A case's variants share its inputs, references and parents' bytes, so the first test of a case runs all that were
+selected in it; with pytest-xdist add `--dist loadgroup`, which keeps a case on one worker. Nothing of the tool is
+imported here until `--audit` is given: ordinary test runs pay for this file alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from audit.evidence.schema import Audit
+    from audit.plan import Plan
+    from audit.project import Project
+    from audit.spec import Case
+
+_FILE = "pyproject.toml"
+_TIME_LIMIT = 120.0  # seconds, for one variant in one case
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the plugin."""
+    group = parser.getgroup("kernel-audit")
+    group.addoption("--audit", action="store_true", help="Audit the default plan: one test a variant and case.")
+    group.addoption(
+        "--audit-shape",
+        action="append",
+        default=[],
+        metavar="SHAPE",
+        help="Only this shape (again for more; default: all).",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Collect the project's file: alone, or beside the paths that were given."""
+    if not config.getoption("--audit"):
+        return
+    file = str(_project(config).root / _FILE)
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        config.args = [file]
+    elif not any(_FILE in arg for arg in config.args):
+        config.args = [*config.args, file]
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The project's file is what the plan is collected from."""
+    config = parent.config
+    if config.getoption("--audit") and file_path.name == _FILE and file_path == _project(config).root / _FILE:
+        collector: pytest.Collector = AuditFile.from_parent(parent, path=file_path)
+        return collector
+    return None
+
+
+class AuditFile(pytest.File):
+    """The plans of all shapes that were asked for."""
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """One item a case and variant; variants of a case one after the other, parents first."""
+        from audit import plan as planning
+        from audit.errors import AuditError
+
+        project = _project(self.config)
+        try:
+            for shape in self.config.getoption("--audit-shape") or project.shapes():
+                plan = planning.make(project, shape, planning.Selection(), arch="sm_90", time_limit=_TIME_LIMIT)
+                for case in plan.cases:
+                    for variant in plan.variants:
+                        # Without brackets, which pytest takes for parameters: `--lf` would not know the test again.
+                        yield AuditItem.from_parent(
+                            self, name=f"{variant.label}/{case.id}", plan=plan, case=case, variant=variant.label
+                        )
+        except AuditError as error:
+            raise self.CollectError(str(error)) from None
+
+
+class AuditItem(pytest.Item):
+    """One variant in one case."""
+
+    def __init__(self, *, plan: Plan, case: Case, variant: str, **told: Any) -> None:
+        super().__init__(**told)
+        self.plan = plan
+        self.case = case
+        self.variant = variant
+        if self.config.pluginmanager.hasplugin("xdist"):
+            self.add_marker(pytest.mark.xdist_group(case.id))
+
+    def runtest(self) -> None:
+        """Raises NotPassed unless every check passed."""
+        audit = _audits(self)[self.variant]
+        self.user_properties.append(("seconds", audit.seconds))
+        if audit.verdict != "pass":
+            raise NotPassed(self, audit)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The checks that did not pass, or what the user has to mend; elsewhere the traceback."""
+        from audit.errors import AuditError
+
+        if isinstance(excinfo.value, NotPassed | AuditError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where it is declared, and its name."""
+        return self.path, None, self.name
+
+
+class NotPassed(Exception):
+    """A variant of which some check did not pass; the text names each, with its measured value and limit."""
+
+    def __init__(self, item: AuditItem, audit: Audit) -> None:
+        lines = [f"{audit.verdict}: {audit.variant} in {audit.case}"]
+        for result in audit.results:
+            if result.verdict == "pass":
+                continue
+            step = f" (step {result.step})" if result.step else ""
+            lines.append(f"  {result.verdict} {result.check}{step}: {result.detail}")
+            if result.measured and result.limit:
+                lines.append(f"    measured {result.measured.text}, limit {result.limit.text}")
+            if result.where:
+                lines.append(f"    at {result.where}")
+        super().__init__("\n".join([*lines, f"again: {_again(item)}"]))
+
+
+def _again(item: AuditItem) -> str:
+    return f'pytest --audit --audit-shape {item.plan.shape} "{item.nodeid}"'
+
+
+_PROJECT = pytest.StashKey["Project"]()
+_DONE = pytest.StashKey["dict[str, dict[str, Audit]]"]()
+
+
+def _project(config: pytest.Config) -> Project:
+    if _PROJECT not in config.stash:
+        from audit.errors import AuditError
+        from audit.project import find
+
+        try:
+            config.stash[_PROJECT] = find(config.rootpath)
+        except AuditError as error:
+            raise pytest.UsageError(f"--audit: {error}") from None
+    return config.stash[_PROJECT]
+
+
+def _audits(item: AuditItem) -> dict[str, Audit]:
+    """The audits of an item's case by variant, of all variants that this run selected in it, made once."""
+    import os
+
+    import msgspec
+
+    from audit.case import audit_case
+    from audit.plan import planned_variants
+
+    done = item.session.stash.setdefault(_DONE, {})
+    if item.case.id not in done:
+        project = _project(item.config)
+        selected = [
+            each.variant for each in item.session.items if isinstance(each, AuditItem) and each.case.id == item.case.id
+        ]
+        variants = planned_variants(project.operators[item.plan.operator], selected)
+        plan = msgspec.structs.replace(
+            item.plan, cases=(item.case,), variants=variants, pruned=item.plan.pruned or variants != item.plan.variants
+        )
+        outcome = audit_case(project, plan, item.case, threads=os.cpu_count() or 1)
+        done[item.case.id] = {audit.variant: audit for audit in outcome.audits}
+    return done[item.case.id]

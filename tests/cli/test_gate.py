@@ -1,0 +1,90 @@
+"""`audit gate` as CI calls it: it runs what can run here, and its exit code is the verdict."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+
+from audit.project import Project, find
+
+from ..conftest import Ran
+from ..gate import made
+
+Audit = Callable[..., Ran]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return made.project(tmp_path_factory.mktemp("gate")).root
+
+
+@pytest.fixture
+def project(whole: Path, tmp_path: Path) -> Project:
+    return find(Path(shutil.copytree(whole, tmp_path / "softmax")))
+
+
+def test_it_runs_what_can_run_here_and_passes(project: Project, audit: Audit) -> None:
+    ran = audit(project.root, "gate", "--also", "junit=gate.xml", "--also", "json=gate.json")
+    assert ran.code == 0, ran.out + ran.err
+    assert ran.out.splitlines()[-1].startswith("pass: of ")
+    assert "pass: 4 of 4 passed" in ran.err
+    assert sum(path.is_dir() for path in (project.root / "runs").iterdir()) == 2
+    (suite,) = JUnitXml.fromfile(str(project.root / "gate.xml"))
+    verdict = json.loads((project.root / "gate.json").read_bytes())
+    assert suite.tests == len(verdict["conditions"])
+    assert verdict["verdict"] == "pass"
+    # What was run is evidence like any other: it stands for another run.
+    again = audit(project.root, "gate", "--evidence", "runs", "--format", "json", "--policy", "release")
+    assert (again.code, again.json["policy"], again.err) == (0, "release", "")
+    assert len(list((project.root / "runs").iterdir())) == 2
+    # The same verdict, for GitHub: a summary of its own, annotations on stdout.
+    source = project.root / "kernels/fast.cu"
+    source.write_text(source.read_text() + "\n")
+    steps = project.root / "steps.md"
+    told = audit(project.root, "gate", "--evidence", "runs", "--format", "github", GITHUB_STEP_SUMMARY=str(steps))
+    assert told.code == 3
+    assert "fast.cu has changed" in steps.read_text().replace("\\", "")
+    assert told.out.startswith("::error title=sources softmax on host::inconclusive")
+
+
+def test_without_running_it_is_inconclusive(project: Project, audit: Audit) -> None:
+    ran = audit(project.root, "gate", "--no-run")
+    assert ran.code == 3
+    assert "inconclusive audits softmax on host: 0 passed, 4 missing" in ran.out
+    assert not (project.root / "runs").exists()
+
+
+def test_a_finding_exits_1_with_sarif(project: Project, audit: Audit) -> None:
+    settings = project.root / "pyproject.toml"
+    settings.write_text(settings.read_text().replace('variants = ["control", "fast"]', 'variants = ["wrong"]', 1))
+    ran = audit(project.root, "gate", "--format", "sarif", "--output", "gate.sarif")
+    assert (ran.code, ran.out) == (1, "")
+    assert "fail: of " in ran.err
+    (run,) = json.loads((project.root / "gate.sarif").read_bytes())["runs"]
+    uris = {
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+        for result in run["results"]
+        if result["ruleId"] == "check/bytes"
+    }
+    assert uris == {"kernels/wrong.cu"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--policy", "nightly"), "expected a policy of"),
+        (("--evidence", "nowhere"), "expected a folder of evidence"),
+        (("--also", "pdf=x"), "expected FORMAT=FILE"),
+        (("--no-run", "--output", "/proc/none/x"), "cannot be written there"),
+    ],
+)
+def test_usage_exits_2(project: Project, audit: Audit, words: tuple[str, ...], said: str) -> None:
+    ran = audit(project.root, "gate", *words)
+    assert ran.code == 2
+    assert said in ran.err
+    assert "Traceback" not in ran.err

@@ -1,0 +1,211 @@
+"""A softmax project with a policy, and evidence for it: audits really run on the host, the same as if a GPU had, and a
+session of one sanitizer. `rewrite` makes whole evidence that says something else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from datetime import date, datetime
+from pathlib import Path
+
+import msgspec
+
+from audit.build.identity import BuildIdentity
+from audit.case import audit_case
+from audit.evidence import machine, store
+from audit.evidence.schema import SCHEMA, Evidence, summarize
+from audit.evidence.verify import Verified, find, verify
+from audit.gate import baseline
+from audit.gate.evaluate import evaluate
+from audit.gate.policy import load
+from audit.gate.verdict import Condition, Gate
+from audit.project import Project
+from audit.project import find as find_project
+from audit.sanitize import store as sanitize_store
+from audit.sanitize import suppressions
+from audit.sanitize.schema import SCHEMA as SANITIZE_SCHEMA
+from audit.sanitize.schema import Canary, Checked, Finding, SanitizeEvidence, Side, ToolRecord
+from audit.sanitize.session import summarize as summarize_session
+
+from ..conftest import ROOT
+
+STARTED = "2026-11-01T10:00:00+00:00"
+TODAY = date(2026, 11, 2)
+POLICY = """
+[tool.kernel-audit]
+kernels = "kernels"
+
+[tool.kernel-audit.gate.everyday]
+stale = "warn"
+
+[[tool.kernel-audit.gate.everyday.audits]]
+shapes = ["softmax"]
+variants = ["control", "fast"]
+axes = { n = [1, 33] }
+
+[[tool.kernel-audit.gate.everyday.audits]]
+shapes = ["softmax"]
+device = "cuda"
+variants = ["control", "fast"]
+axes = { n = [1, 33] }
+minimum = { cases = 2, mutations = 2 }
+
+[[tool.kernel-audit.gate.everyday.sanitizers]]
+shapes = ["softmax"]
+variants = ["control", "fast"]
+tools = ["synccheck"]
+
+[tool.kernel-audit.gate.release]
+like = "everyday"
+stale = "fail"
+"""
+RACE = Finding(
+    tool="synccheck",
+    kind="divergent-barrier",
+    severity="error",
+    kernel="softmax_fast",
+    message="barrier met by 31 of 128 threads",
+    sides=(Side("barrier", "softmax_fast", "kernels/fast.cu", 9, threads="(0..30,0,0)"),),
+    count=2,
+    raw="",
+)
+
+
+def project(folder: Path) -> Project:
+    """A copy of the softmax project with the policy, and with evidence in `reports` (of a GPU) and `given`."""
+    home = Path(shutil.copytree(ROOT / "tests/projects/softmax", folder / "softmax"))
+    (home / "pyproject.toml").write_text(POLICY)
+    made = find_project(home)
+    host = audited(made)
+    write(host, home / "given")
+    plan = msgspec.structs.replace(host.plan, backend="cuda")
+    write(msgspec.structs.replace(host, plan=plan), home / "reports")
+    write_session(session(made), home / "given")
+    return made
+
+
+def audited(made: Project) -> Evidence:
+    """The policy's first rule, run."""
+    plan = load(made, "everyday").audits[0].plan(made, "softmax")
+    outcomes = [audit_case(made, plan, case, threads=1) for case in plan.cases]
+    audits = tuple(audit for outcome in outcomes for audit in outcome.audits)
+    exposures = tuple(exposure for outcome in outcomes for exposure in outcome.exposures)
+    return Evidence(
+        schema=SCHEMA,
+        tool="0",
+        started=STARTED,
+        command="audit run",
+        commit=None,
+        plan=plan,
+        machine=machine.describe(),
+        builds={key: build for outcome in outcomes for key, build in outcome.builds.items()},
+        cases=tuple(outcome.record for outcome in outcomes),
+        audits=audits,
+        exposures=exposures,
+        summary=summarize(plan, audits, exposures, 1.0),
+    )
+
+
+def session(made: Project, *findings: Finding, found: bool = True) -> SanitizeEvidence:
+    """The policy's rule of sanitizers, as if run; `findings` are those of `fast`, `found` says what of the canary."""
+    plan = load(made, "everyday").sanitizers[0].plan(made, "softmax")
+    build = next(build for key, build in audited_builds(made).items() if key.startswith("fast"))
+    canaries = (Canary("divergent barrier", "synccheck", found, True, "what was shown"),)
+    rules = suppressions.declared(made)
+    day = datetime.fromisoformat(STARTED).date()
+    judged = suppressions.apply(rules, findings, day)
+    checked = tuple(
+        Checked(
+            tool=tool,
+            variant=variant,
+            case=case.id,
+            verdict="fail"
+            if variant == "fast" and any(not finding.suppressed for finding in judged)
+            else "pass"
+            if found
+            else "inconclusive",
+            reason="as it was shown",
+            findings=judged if variant == "fast" else (),
+            launches=2,
+            planned_launches=2,
+            seconds=0.1,
+            build="fast-build",
+        )
+        for tool in plan.tools
+        for variant in plan.variants
+        for case in plan.cases
+    )
+    counted = suppressions.counted(rules, (finding for one in checked for finding in one.findings))
+    complaints = suppressions.complaints(counted, day, plan.tools, narrowed=plan.pruned)
+    return SanitizeEvidence(
+        schema=SANITIZE_SCHEMA,
+        kind="sanitize",
+        tool="0",
+        started=STARTED,
+        command="audit sanitize",
+        commit=None,
+        plan=plan,
+        machine=machine.describe(),
+        tools=(ToolRecord("synccheck", "the accounting of barriers", (), "nothing"),),
+        builds={"fast-build": build},
+        canaries=canaries,
+        checked=checked,
+        suppressions=counted,
+        summary=summarize_session(plan, checked, canaries, complaints, 1.0),
+    )
+
+
+def audited_builds(made: Project) -> dict[str, BuildIdentity]:
+    """The builds of the evidence that is given."""
+    (folder,) = (made.root / "given").glob("*/evidence.json")
+    return store.load(folder).builds
+
+
+def write(evidence: Evidence, runs: Path) -> Path:
+    """Whole evidence in a new folder of `runs`."""
+    return store.Draft(runs, evidence.plan.shape, evidence.plan).finish(evidence, {"report.html": b"<p>a page"})
+
+
+def write_session(evidence: SanitizeEvidence, runs: Path) -> Path:
+    """A whole session in a new folder of `runs`."""
+    return sanitize_store.Draft(runs, evidence.plan).finish(evidence, "<p>a page")
+
+
+def rewrite(folder: Path, change: Callable[[Evidence], Evidence]) -> Path:
+    """Put whole evidence that was changed, its summary made again, in the place of what lies in a folder."""
+    evidence = change(store.load(folder))
+    summary = summarize(evidence.plan, evidence.audits, evidence.exposures, evidence.summary.seconds)
+    path = write(msgspec.structs.replace(evidence, summary=summary), folder.parent)
+    shutil.rmtree(folder)
+    return path
+
+
+def looked(made: Project, *places: str) -> list[Verified]:
+    """All evidence in these folders of the project, verified."""
+    return [verify(folder, made) for place in places for folder in find(made.root / place)]
+
+
+def judge(made: Project, policy: str = "everyday", today: date = TODAY) -> Gate:
+    """The gate over what is retained and given; the project's settings are read afresh."""
+    fresh = find_project(made.root)
+    return evaluate(
+        fresh,
+        policy,
+        load(fresh, policy),
+        looked(fresh, "reports", "given"),
+        baseline.load(fresh),
+        started=STARTED,
+        today=today,
+        baseline_file="gate.toml",
+    )
+
+
+def condition(gate: Gate, name: str) -> Condition:
+    """The condition of that name."""
+    (found,) = [condition for condition in gate.conditions if condition.name == name]
+    return found
+
+
+def wrong(gate: Gate) -> dict[str, str]:
+    """Name -> standing of every condition that does not hold."""
+    return {condition.name: condition.verdict for condition in gate.conditions if condition.verdict != "pass"}

@@ -1,0 +1,217 @@
+"""Every format against a parser that is not ours: JUnit's, SARIF's object model, JSON, and the rules of GitHub."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import attr
+import msgspec
+import pytest
+import sarif_om
+from junitparser import Error, Failure, JUnitXml, TestSuite
+
+from audit.gate.formats import FORMATS
+from audit.gate.formats.github import ANNOTATIONS, LIMIT, commands, summary
+from audit.gate.verdict import SCHEMA, Condition, Found, Gate, Place, overall
+
+HOSTILE = "<script>\x00\x1b|`*\u202eabc, 100%: \r\n\ud7ff'\"&]]>"
+CONDITIONS = (
+    Condition("audits q6 on host", "21 passed", "21 passed", "pass", path="runs/x/report.html"),
+    Condition("sources q6 on cuda", "those of the project now", "5 of 6 variants stale", "warn", "k.cu has changed"),
+    Condition("audits q1 on host", "21 passed", "20 passed, 1 failed", "fail", HOSTILE, "runs/y/report.html"),
+    Condition("canaries memcheck q6 on host", "all 3 found", "2", "inconclusive", "one was not found"),
+)
+FOUND = (
+    Found(
+        "check/bytes", "error", f"fast: 3 of 7 differ {HOSTILE}", "fast", "q1/seed1",
+        (Place("kernels/a b.cu"),), "0" * 16, "r",
+    ),
+    Found(
+        "racecheck/race", "error", "race in k", "fast", "q1/seed1",
+        (Place("kernels/k.cu", 12, "write"), Place("kernels/k.cu", 14, "read")), "1" * 16, "r",
+    ),
+    Found("memcheck/leak", "warning", "leak", "fast", "q1/seed1", (), "2" * 16, "r", "known until summer"),
+)  # fmt: skip
+
+
+def gate(conditions: tuple[Condition, ...] = CONDITIONS, found: tuple[Found, ...] = FOUND) -> Gate:
+    return Gate(
+        schema=SCHEMA,
+        kind="gate",
+        tool="0.1.0",
+        policy="everyday",
+        started="2026-11-01T10:00:00+00:00",
+        commit="c" * 40,
+        verdict=overall(conditions),
+        conditions=conditions,
+        found=found,
+        evidence=("runs/x",),
+    )
+
+
+def test_text_tells_the_worst_first_and_the_verdict_last() -> None:
+    lines = FORMATS["text"](gate()).splitlines()
+    assert lines[0].startswith("fail         audits q1 on host: 20 passed, 1 failed (required: 21 passed)")
+    assert lines[-1] == "fail: of 4 conditions 1 failed, 1 inconclusive, 1 with a warning (policy everyday)"
+    assert any("kernels/k.cu:12 fingerprint 1111111111111111" in line for line in lines)
+    assert not any("2" * 16 in line for line in lines)
+
+
+def test_json_is_the_whole_verdict() -> None:
+    assert msgspec.json.decode(FORMATS["json"](gate()), type=Gate) == gate()
+
+
+def test_junit_is_read_by_junitparser() -> None:
+    text = FORMATS["junit"](gate())
+    suites = JUnitXml.fromstring(text.encode())
+    (suite,) = suites
+    assert isinstance(suite, TestSuite)
+    assert (suite.tests, suite.failures, suite.errors, suite.name) == (4, 1, 1, "gate everyday")
+    by_name = {case.name: case for case in suite}
+    (failure,) = by_name["audits q1 on host"].result
+    assert isinstance(failure, Failure)
+    assert failure.message == "measured 20 passed, 1 failed; required 21 passed"
+    assert "<script>" in failure.text
+    (error,) = by_name["canaries memcheck q6 on host"].result
+    assert isinstance(error, Error)
+    assert by_name["audits q6 on host"].is_passed
+    assert by_name["sources q6 on cuda"].is_passed
+
+
+def test_junit_keeps_to_the_schema() -> None:
+    """The elements, and the attributes that each must have, of the schema that Jenkins and GitLab read."""
+    root = ET.fromstring(FORMATS["junit"](gate()))
+    needed = {
+        "testsuites": {"name", "tests", "failures", "errors"},
+        "testsuite": {"name", "tests", "failures", "errors", "skipped", "time", "timestamp"},
+        "testcase": {"name", "classname", "time"},
+        "failure": {"message", "type"},
+        "error": {"message", "type"},
+        "system-out": set[str](),
+    }
+    inside = {
+        "testsuites": {"testsuite"},
+        "testsuite": {"testcase"},
+        "testcase": {"failure", "error", "system-out"},
+    }
+    for element in root.iter():
+        assert needed[element.tag] <= set(element.attrib)
+        assert {child.tag for child in element} <= inside.get(element.tag, set())
+
+
+def test_junit_without_conditions_is_an_error() -> None:
+    (suite,) = JUnitXml.fromstring(FORMATS["junit"](gate((), ())).encode())
+    assert (suite.tests, suite.errors) == (1, 1)
+
+
+# The class of the object model that stands behind a property; what is not named here holds plain values.
+_CLASSES = {
+    "runs": "Run", "tool": "Tool", "driver": "ToolComponent", "rules": "ReportingDescriptor", "results": "Result",
+    "message": "Message", "shortDescription": "MultiformatMessageString", "description": "Message",
+    "locations": "Location", "relatedLocations": "Location", "physicalLocation": "PhysicalLocation",
+    "artifactLocation": "ArtifactLocation", "region": "Region", "invocations": "Invocation",
+    "automationDetails": "RunAutomationDetails", "suppressions": "Suppression",
+}  # fmt: skip
+_CHOICES = {
+    "level": {"none", "note", "warning", "error"},
+    "kind": {"notApplicable", "pass", "fail", "review", "open", "informational", "external", "inSource"},
+    "columnKind": {"utf16CodeUnits", "unicodeCodePoints"},
+}
+
+
+def conforms(value: dict[str, Any], kind: str) -> None:
+    """Build the object of the model, which knows the schema's names and which of them are required; refuse others."""
+    model = getattr(sarif_om, kind)
+    names = {field.metadata["schema_property_name"]: field.name for field in attr.fields(model)}
+    assert set(value) <= set(names), (kind, set(value) - set(names))
+    model(**{names[key]: each for key, each in value.items()})
+    for key, each in value.items():
+        if key in _CHOICES:
+            assert each in _CHOICES[key]
+        for child in each if isinstance(each, list) else [each]:
+            if key in _CLASSES:
+                conforms(child, _CLASSES[key])
+            elif key not in ("properties", "partialFingerprints", "originalUriBaseIds"):
+                assert not isinstance(child, dict), key
+
+
+def test_sarif_is_of_the_object_model() -> None:
+    log = json.loads(FORMATS["sarif"](gate()))
+    assert log["version"] == "2.1.0"
+    assert log["$schema"].endswith("sarif-schema-2.1.0.json")
+    conforms(log, "SarifLog")
+    (run,) = log["runs"]
+    rules = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert len(rules) == len(set(rules))
+    for result in run["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+        assert result["message"]["text"]
+        assert result["level"] in ("error", "warning")
+        for location in result["locations"]:
+            place = location["physicalLocation"]
+            assert place["region"]["startLine"] >= 1
+            assert re.fullmatch(r"[A-Za-z0-9._~/%-]+", place["artifactLocation"]["uri"])
+            assert place["artifactLocation"]["uriBaseId"] in run["originalUriBaseIds"]
+        assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
+
+
+def test_the_object_model_refuses_what_is_not_sarif() -> None:
+    log = json.loads(FORMATS["sarif"](gate()))
+    del log["runs"][0]["results"][0]["message"]
+    with pytest.raises(TypeError, match="message"):
+        conforms(log, "SarifLog")
+    log = json.loads(FORMATS["sarif"](gate()))
+    log["runs"][0]["results"][0]["colour"] = "green"
+    with pytest.raises(AssertionError):
+        conforms(log, "SarifLog")
+
+
+def test_sarif_has_places_fingerprints_and_what_is_accepted() -> None:
+    (run,) = json.loads(FORMATS["sarif"](gate()))["runs"]
+    by_rule = {result["ruleId"]: result for result in run["results"]}
+    assert set(by_rule) == {
+        "check/bytes", "racecheck/race", "memcheck/leak", "gate/audits", "gate/sources", "gate/canaries"
+    }  # fmt: skip
+    race = by_rule["racecheck/race"]
+    assert race["locations"][0]["physicalLocation"]["region"]["startLine"] == 12
+    assert race["relatedLocations"][0]["physicalLocation"]["region"]["startLine"] == 14
+    assert race["partialFingerprints"]["kernelAudit/v1"] == "1" * 16
+    uri = by_rule["check/bytes"]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+    assert uri == "kernels/a%20b.cu"
+    assert by_rule["memcheck/leak"]["suppressions"][0]["justification"] == "known until summer"
+    assert run["invocations"][0]["executionSuccessful"] is True
+
+
+def test_sarif_of_what_is_inconclusive_did_not_succeed() -> None:
+    (run,) = json.loads(FORMATS["sarif"](gate((CONDITIONS[3],), ())))["runs"]
+    assert run["invocations"][0]["executionSuccessful"] is False
+    assert run["results"]
+
+
+def test_a_summary_has_a_row_for_each_condition() -> None:
+    rows = [line for line in summary(gate()).splitlines() if line.startswith("| ")][2:]
+    assert len(rows) == len(CONDITIONS)
+    assert rows[0].startswith("| ❌ | audits q1 on host |")
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 7 for row in rows)
+    assert "<script>" not in summary(gate())
+
+
+def test_a_summary_stays_below_its_limit_and_says_so() -> None:
+    many = tuple(Condition(f"c{n}", "1", "0", "fail", "\N{SNOWMAN}" * 10_000) for n in range(2000))
+    text = summary(gate(many, ()))
+    assert 500_000 < len(text.encode()) < LIMIT == 2**20
+    shown = sum(line.startswith("| ❌") for line in text.splitlines())
+    assert f"and {2000 - shown} more lines" in text
+
+
+def test_annotations_are_at_most_ten_commands_of_one_line() -> None:
+    told = commands(gate())
+    assert told[1] == "::error file=kernels/k.cu,line=12,title=racecheck/race::race in k"
+    assert not any("\n" in line or "\r" in line for line in told)
+    assert all(re.fullmatch(r"::error (file=[^:,]+,line=\d+,)?title=[^:,]+::.+", line) for line in told)
+    assert "100%25" in told[0]
+    many = tuple(msgspec.structs.replace(FOUND[1], fingerprint=f"{n:016x}", message=str(n)) for n in range(50))
+    assert len(commands(gate(found=many))) == ANNOTATIONS == 10

@@ -15,6 +15,7 @@ from audit.spec import Array
 
 MOST_PLACES = 4096
 _WIDTHS = (1, 2, 4, 8)
+_LONG = 16
 
 
 class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,9 +46,12 @@ class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def tally(buffer: str, extents: Sequence[tuple[str, int]], differ: Array) -> Tally | None:
     """The tally of a mask over a buffer's dimensions, (name, size) each: over as many of the first ones as have at most
-    MOST_PLACES places together. None where nothing differs, or where the first dimension alone has more."""
+    MOST_PLACES places together, none long but the first: along a row of elements they are counted, not kept.
+    None where nothing differs, or where the first dimension alone has more places."""
     sizes = [size for _, size in extents]
     kept = sum(places <= MOST_PLACES for places in accumulate(sizes, mul))
+    while kept > 1 and sizes[kept - 1] > _LONG:
+        kept -= 1
     if not kept or not differ.any():
         return None
     places = prod(sizes[:kept])

@@ -9,6 +9,7 @@ import msgspec
 
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
 from audit.evidence.verify import Verified, find, verify
+from audit.gate.formats.text import printable
 from audit.project import find as find_project
 
 _WORD = {"pass": "ok", "fail": "FAIL", "inconclusive": "inconclusive"}
@@ -35,7 +36,7 @@ def command(paths: tuple[Path, ...], folder: Path, as_json: bool) -> None:
         for one in looked:
             click.echo(f"{_WORD[one.verdict]:12} {one.path}" + ("" if one.faults else f": {one.told()}"))
             for fault in one.faults:
-                click.echo(f"{'':13}{fault.kind}: {fault.what}")
+                click.echo(f"{'':13}{fault.kind}: {printable(fault.what)}")
     raise click.exceptions.Exit({"pass": PASS, "fail": FINDINGS, "inconclusive": INCONCLUSIVE}[_verdict(looked)])
 
 

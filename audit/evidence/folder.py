@@ -22,7 +22,7 @@ from audit.evidence import statement
 from audit.evidence.statement import STATEMENT
 
 REPORT, SUMS = "report.html", "SHA256SUMS"
-_SIZE_LIMIT = 256 * 2**20
+SIZE_LIMIT = 256 * 2**20
 _LINE = re.compile(rb"(?P<digest>[0-9a-f]{64})  (?P<name>[^\n\0]+)")
 _NAMES_TRIED = 100
 _Record = TypeVar("_Record", bound=msgspec.Struct)
@@ -74,7 +74,7 @@ def verified(folder: Path, wanted: Collection[str]) -> dict[str, bytes]:
     found = {}
     for name, recorded in listed(folder).items():
         file = folder / name
-        if Path(name).name != name or file.is_symlink() or not file.is_file() or file.stat().st_size > _SIZE_LIMIT:
+        if Path(name).name != name or file.is_symlink() or not file.is_file() or file.stat().st_size > SIZE_LIMIT:
             raise EvidenceError(f"{file}: listed in {SUMS}, but missing, too large, or not a plain file of this folder")
         content = file.read_bytes()
         if hashlib.sha256(content).hexdigest() != recorded:
@@ -148,7 +148,8 @@ def listed(folder: Path) -> dict[str, str]:
     """Name -> sha256 of every file that a folder of evidence lists; EvidenceError where a line is not as `sums` writes
     it."""
     try:
-        content = (folder / SUMS).read_bytes()
+        with (folder / SUMS).open("rb") as file:
+            content = file.read(SIZE_LIMIT)
     except OSError:
         raise EvidenceError(f"{folder}: expected a folder of evidence with a {SUMS}") from None
     lines = [_LINE.fullmatch(line) for line in content.removesuffix(b"\n").split(b"\n")]

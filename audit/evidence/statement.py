@@ -52,7 +52,10 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 def of(files: Mapping[str, bytes]) -> bytes:
-    """The statement about a folder's files, as the JSON that stands on disk; the same files give the same bytes."""
+    """The statement about a folder's files, as the JSON that stands on disk; the same files give the same bytes.
+
+    Old statements are compared with what this gives: whoever changes it takes a new version of the predicate.
+    """
     name, kind = next(((name, kind) for name, kind in _RECORDS.items() if name in files), ("", "files"))
     record = (
         msgspec.json.decode(files[name], type=_Record)

@@ -147,14 +147,19 @@ def _unfinished(home: Path) -> bool:
 
 
 def _plain(home: Path, name: str) -> bool:
-    return Path(name).name == name and not (home / name).is_symlink() and (home / name).is_file()
+    file = home / name
+    inside = Path(name).name == name and not file.is_symlink() and file.is_file()
+    return inside and file.stat().st_size <= folder.SIZE_LIMIT
 
 
 def _bytes(home: Path, files: dict[str, bytes]) -> Iterator[Fault]:
     listed = folder.listed(home)
     for name, digest in listed.items():
         if name not in files:
-            yield Fault("not whole", f"{home / name}: listed in {folder.SUMS}, but no plain file of this folder")
+            yield Fault(
+                "not whole",
+                f"{home / name}: listed in {folder.SUMS}, but missing, too large, or no plain file of this folder",
+            )
         elif hashlib.sha256(files[name]).hexdigest() != digest:
             yield Fault("altered", f"{home / name}: expected sha256 {digest[:16]}..., but the file differs")
     for file in sorted(home.iterdir()):

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from markupsafe import Markup
 
+from audit.report.template import visible
+
 _WIDTH, _HEIGHT = 1180, 560
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 300, 16, 56
 _LINE = 17  # pixels from one name to the next
@@ -104,7 +106,7 @@ def _line(plot: _Plot, line: Series, at: int, middle: float) -> Markup:
         '<g><title>{0}</title><path class="line" d="M{1}" stroke="{2}" stroke-dasharray="{3}"/>{4}'
         '<path class="lead" d="M{5:.1f} {6:.1f}L{7} {8:.1f}" stroke="{2}"/>{9}</g>'
     ).format(
-        line.name,
+        visible(line.name),
         path,
         colour,
         dash,
@@ -114,7 +116,7 @@ def _line(plot: _Plot, line: Series, at: int, middle: float) -> Markup:
         right + 18,
         middle,
         Markup('<text x="{0}" y="{1:.1f}" style="fill:{2}">{3}</text>').format(
-            right + 23, middle + 4, colour, _cut(line.name)
+            right + 23, middle + 4, colour, visible(_cut(line.name))
         ),
     )
 

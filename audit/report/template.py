@@ -17,7 +17,7 @@ import msgspec
 from markupsafe import Markup
 
 _UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_UNSAFE = re.compile(f"[<>&]|{_UNSEEN.pattern}")
 
 
 @cache
@@ -51,7 +51,7 @@ def visible(value: object) -> object:
 def json_block(data: object) -> Markup:
     """Data as JSON that may stand inside of a script element: nothing in it can end the element."""
     text = msgspec.json.encode(data).decode()
-    return Markup(re.sub("[<>&\u2028\u2029]", lambda found: _UNSAFE[found[0]], text))
+    return Markup(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 
 def _own(name: str) -> str:

@@ -108,6 +108,20 @@ def _one_block(
     return Variant(name, Source(f"kernels/grouped/{name}.cu"), launches, parent, status, note, why=closed)
 
 
+def _in_roles(name: str, parent: str, note: str) -> Variant:
+    """A variant whose block has warps in two roles."""
+    launches = _launches(
+        name,
+        256,
+        _row_tiles,
+        _role_bytes,
+        by_page=True,
+        merge_threads=lambda _case: 64,
+        merge_parts=lambda case: case.dim // 64,
+    )
+    return Variant(name, Source(f"kernels/grouped/{name}.cu"), launches, parent, note=note)
+
+
 VARIANTS = (
     Variant(
         "control",
@@ -135,21 +149,12 @@ VARIANTS = (
         parent="visible_tile",
         note="e4m3 goes from its bytes into tensor-core registers; scores and numerator stay in registers",
     ),
-    Variant(
+    _in_roles(
         "warp_roles",
-        Source("kernels/grouped/warp_roles.cu"),
-        _launches(
-            "warp_roles",
-            256,
-            _row_tiles,
-            _role_bytes,
-            by_page=True,
-            merge_threads=lambda _case: 64,
-            merge_parts=lambda case: case.dim // 64,
-        ),
-        parent="direct_fragments",
-        note="four warps of a block weigh (QK, softmax) one chunk ahead of the four that add (PV); q in shared memory",
+        "direct_fragments",
+        "four warps of a block weigh (QK, softmax) one chunk ahead of the four that add (PV); q in shared memory",
     ),
+    _in_roles("rolled_steps", "warp_roles", "the steps of QK are a loop, five at a time"),
     _one_block("n64", "ordered_qk_pv", "two 32-token tiles loaded as one panel", panel_tiles=2, closed=_SLOWER),
     _one_block("register_softmax", "visible_tile", "row state in registers", in_registers=True, closed=_SLOWER),
     _one_block("m8n32_qk", "visible_tile", "QK by m8n32k16", closed=_SLOWER),

@@ -58,6 +58,7 @@ def test_text_tells_the_worst_first_and_the_verdict_last() -> None:
     assert lines[-1] == "fail: of 4 conditions 1 failed, 1 inconclusive, 1 with a warning (policy everyday)"
     assert any("kernels/k.cu:12 fingerprint 1111111111111111" in line for line in lines)
     assert not any("2" * 16 in line for line in lines)
+    assert not {"\x1b", "\x00", "\u202e", "\r"} & set("".join(lines))
 
 
 def test_json_is_the_whole_verdict() -> None:

@@ -15,6 +15,7 @@ from audit.bench.pairs import arms
 from audit.bench.schema import BenchEvidence, Checked, Error, Skipped
 from audit.report import render_bench
 from audit.report.chart import Series, chart
+from audit.report.template import visible
 
 from ..bench.records import bench, pair, point
 
@@ -163,8 +164,9 @@ def test_hostile_names_are_text(name: str) -> None:
         peers={name: name},
     )
     page = render_bench(record, curve.compare(curve.of(record), record))
-    assert name in html.unescape(page)
-    assert "<script" not in page
+    assert str(visible(name)) in html.unescape(page)
+    assert "\u202e" not in page
+    assert page.count("<script") == 1  # the page's own
     assert "<img" not in page
     assert "<b>" not in page
     for drawing in re.findall(r"<svg.*?</svg>", page, re.DOTALL):

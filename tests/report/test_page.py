@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 from pathlib import Path
@@ -13,9 +14,11 @@ from audit import plan as planning
 from audit.evidence.schema import Evidence, summarize
 from audit.plan import Selection
 from audit.project import find
-from audit.report import render
-from audit.report.page import reproduce
+from audit.report import pages, render
+from audit.report.failures import reproduce
 from audit.run import run
+
+from .synthetic import synthetic
 
 PROJECT = Path(__file__).parents[1] / "projects/softmax"
 
@@ -29,9 +32,11 @@ def evidence(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
 
 def test_verdict_and_counts_come_first(evidence: Evidence) -> None:
     page = render(evidence)
-    first = page[page.index("<main>") :][:700]
-    assert "✗ Fail" in first
-    assert "1 failed, 0 inconclusive, 5 passed" in " ".join(first.split())
+    first = " ".join(re.sub("<[^>]*>", "", page[page.index("<main>") :][:1200]).split())
+    assert first.startswith(
+        "✗ Fail — softmax (softmax, on this CPU, from the same CUDA source) 1 of 11 conditions failed."
+    )
+    assert "Audits: 1 failed, 0 inconclusive, 5 passed, of 6 planned; 6 ran" in first
 
 
 def test_a_failure_shows_bits_place_and_command(evidence: Evidence) -> None:
@@ -61,7 +66,9 @@ def test_what_did_not_run_is_shown_as_such(evidence: Evidence) -> None:
     summary = summarize(evidence.plan, partial, evidence.exposures, 1.0)
     assert (summary.verdict, summary.planned, summary.ran, summary.inconclusive) == ("inconclusive", 6, 1, 5)
     page = render(msgspec.structs.replace(evidence, audits=partial, summary=summary))
-    assert page.count("did not run</td>") == 5
+    assert len(re.findall(r'<td class="cell absent"><a [^>]*>–</a>', page)) == 5
+    assert len(re.findall(r'<td class="absent" colspan="\d+">did not run</td>', page)) == 5
+    assert not re.search(r'class="[^"]*pass[^"]*"[^>]*>[^<]*did not run', page)
     assert "not all that was planned has run" in page
 
 
@@ -83,5 +90,35 @@ def test_hostile_names_are_text(evidence: Evidence, name: str) -> None:
             evidence, plan=msgspec.structs.replace(evidence.plan, variants=variants), audits=audits, command=name
         )
     )
-    assert "<script>" not in page
+    assert page.count("<script") == 2  # the page's own, and its data
     assert "<img" not in page
+    assert "\u202e" not in page
+
+
+def test_where_bytes_differ_is_drawn_from_a_real_run(evidence: Evidence) -> None:
+    failed = next(audit for audit in evidence.audits if audit.verdict == "fail")
+    (result, *others) = [result for result in failed.results if result.check == "bytes"]
+    (found,) = result.differences
+    assert (found.buffer, found.dims, found.extents) == ("y", ("rows",), (7,))
+    assert result.measured
+    assert sum(found.values()) == float(result.measured.text)
+    assert all(not other.differences for other in others)
+    assert '<svg class="heat"' in render(evidence)
+
+
+def test_ulp_histograms_count_every_element(evidence: Evidence) -> None:
+    metrics = [metric for audit in evidence.audits for metric in audit.metrics]
+    assert metrics == []  # this operator names no array to measure
+    assert "This evidence holds no ULP histogram" in render(evidence)
+    page = render(synthetic())
+    assert page.count('<svg class="bars"') == 2
+    assert '<td class="number">2 to 3</td><td class="number">120</td>' in page  # 12 audits, 10 elements each
+
+
+def test_longer_tables_lie_beside_the_page() -> None:
+    files = pages(synthetic(100, 3))
+    (errors,) = [name for name in files if name.startswith("errors-")]
+    assert hashlib.sha256(files[errors]).hexdigest().startswith(errors[len("errors-") : -len(".csv")])
+    assert len(files[errors].splitlines()) == 1 + 100 * 3 * 2
+    assert f'href="{errors}"' in files["report.html"].decode()
+    assert set(pages(synthetic())) == {"report.html"}

@@ -23,4 +23,9 @@ def text(gate: Gate) -> str:
     if len(open_) > _SHOWN:
         lines.append(f"... and {len(open_) - _SHOWN} more findings; --format json has them all")
     lines.append(gate.told)
-    return "\n".join(lines)
+    return "\n".join(map(printable, lines))
+
+
+def printable(text: str) -> str:
+    """Without what moves a terminal's cursor or turns its text around: names in evidence may be anybody's."""
+    return "".join(each if each.isprintable() or each == "\n" else "\N{REPLACEMENT CHARACTER}" for each in text)

@@ -92,21 +92,22 @@ __device__ __forceinline__ void copy_tile(audit::CopyQueue& copies, TokenRow<D>*
   static_assert(rows <= kGroupTokens, "of one page");
   const int lane = threadIdx.x % 32;
   const int piece = first_piece + lane % Pieces;
+  const int first_row = Pieces == 4 ? lane / 8 + lane / 4 % 2 * 4 : lane / Pieces;  // 8 lanes write to all banks
   if (first_token + kTileTokens <= dense) {
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const unsigned char* const from =
           storage.bytes + static_cast<unsigned>(places.physical_page[i]) * storage.page_stride +
-          static_cast<unsigned>((places.position[i] + lane / Pieces) * D + piece * 16);
+          static_cast<unsigned>((places.position[i] + first_row) * D + piece * 16);
 #pragma unroll
       for (int row = 0; row < kGroupTokens; row += rows) {
-        copies.copy16(&to[i * kGroupTokens + row + lane / Pieces][piece], from + row * D);
+        copies.copy16(&to[i * kGroupTokens + row + first_row][piece], from + row * D);
       }
     }
     return;
   }
 #pragma unroll 1
-  for (int row = lane / Pieces; row < kTileTokens; row += rows) {
+  for (int row = first_row; row < kTileTokens; row += rows) {
     const bool second = row >= kGroupTokens;
     const int physical_page = second ? places.physical_page[1] : places.physical_page[0];
     const int position = (second ? places.position[1] : places.position[0]) + row % kGroupTokens;

@@ -55,51 +55,68 @@ struct Block {
   int dense;
 };
 
-// s[j] = the accumulator of tokens 8j to 8j + 7 of this warp's tile: sum_products, q and K from shared memory.
-template <int D, int Elements>
-__device__ __forceinline__ void sum_shared_products(float (&sum)[4][4], const uint4* q, const TokenRow<D>* keys) {
+// The products of one step for the 32 tokens of a tile, q and K from shared memory.
+template <int D>
+__device__ __forceinline__ void multiply_step(float (&t)[4][4], const uint4* q, const TokenRow<D>* keys, int step) {
   const int lane = threadIdx.x % 32;
-  float compensation[4][Elements];
+  unsigned queries[4];
+  load_registers(queries, q + 32 * step);
+  unsigned words[4];
+  if constexpr (kWordsOfKeys) load_matrices<false>(words, keys[lane] + step);
 #pragma unroll
-  for (int step = 0; step < D / 16; ++step) {
-    unsigned queries[4];
-    load_registers(queries, q + 32 * step);
-    unsigned words[4];
-    if constexpr (kWordsOfKeys) load_matrices<false>(words, keys[lane] + step);
-    float t[4][4];
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-      const float zero[4] = {0.0f, 0.0f, 0.0f, 0.0f};
-      unsigned operand[2];
-      if constexpr (kWordsOfKeys) {
-        operand[0] = decode_low(words[j]);
-        operand[1] = decode_high(words[j]);
-      } else {
-        load_keys(operand, keys[8 * j + lane / 4], step);
-      }
-      audit::product_m16n8k16(t[j], queries, operand, zero);
+  for (int j = 0; j < 4; ++j) {
+    const float zero[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+    unsigned operand[2];
+    if constexpr (kWordsOfKeys) {
+      operand[0] = decode_low(words[j]);
+      operand[1] = decode_high(words[j]);
+    } else {
+      load_keys(operand, keys[8 * j + lane / 4], step);
     }
+    audit::product_m16n8k16(t[j], queries, operand, zero);
+  }
+}
+
+// sum_products with q and K from shared memory. StepsAtOnce: of the code; where it is not all of them the second
+// step's c is +0 and the last one's is dropped afterwards.
+template <int D, int Elements, int StepsAtOnce>
+__device__ __forceinline__ void sum_shared_products(float (&sum)[4][4], const uint4* q, const TokenRow<D>* keys) {
+  constexpr int steps = D / 16;
+  constexpr bool rolled = StepsAtOnce < steps;
+  float compensation[4][Elements] = {};
+  float t[4][4];
+  multiply_step<D>(t, q, keys, 0);
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+#pragma unroll
+    for (int e = 0; e < Elements; ++e) kahan_add<steps>(sum[j][e], compensation[j][e], t[j][e], 0);
+  }
+#pragma unroll StepsAtOnce
+  for (int step = 1; step < steps; ++step) {
+    multiply_step<D>(t, q, keys, step);
 #pragma unroll
     for (int j = 0; j < 4; ++j) {
 #pragma unroll
-      for (int e = 0; e < Elements; ++e) kahan_add<D / 16>(sum[j][e], compensation[j][e], t[j][e], step);
+      for (int e = 0; e < Elements; ++e) {
+        kahan_add<steps>(sum[j][e], compensation[j][e], t[j][e], rolled ? 2 : step);
+      }
     }
   }
 }
 
 // The role of warps 0 to 3: one tile a warp and phase. Returns the rows' maxima over all tiles.
-template <int D, int Page, int Halves>
+template <int D, int Page, int Halves, int StepsAtOnce>
 __device__ __forceinline__ void weigh_chunks(RoleMemory<D>& m, const paged::Inputs& in, const Block<Halves>& block,
                                              int warp, float (&row_max)[Halves]) {
   const float score_scale = in.scale * in.k_scale;
   audit::CopyQueue copies;
   const auto find = [&](int tile) {
     TilePlaces places = {};
-    if (tile < block.end) {
-      places = find_tile<Page>(in, tile * kTileTokens, block.total);
-      m.places[(tile - block.first) % kKnownPlaces] = places;
-    }
+    if (tile < block.end) places = find_tile<Page>(in, tile * kTileTokens, block.total);
     return places;
+  };
+  const auto tell = [&](int tile, const TilePlaces& places) {
+    if (threadIdx.x % 32 == 0) m.places[static_cast<unsigned>(tile - block.first) % kKnownPlaces] = places;
   };
   const auto copy = [&](int tile, int parity, const TilePlaces& places) {
     if (tile < block.end) {
@@ -108,8 +125,11 @@ __device__ __forceinline__ void weigh_chunks(RoleMemory<D>& m, const paged::Inpu
     }
     copies.commit();
   };
-  copy(block.first + warp, 0, find(block.first + warp));
-  TilePlaces next = find(block.first + kChunkTiles + warp);
+  TilePlaces next = find(block.first + warp);
+  copy(block.first + warp, 0, next);
+  tell(block.first + warp, next);
+  next = find(block.first + kChunkTiles + warp);
+  tell(block.first + kChunkTiles + warp, next);
 #pragma unroll
   for (int half = 0; half < Halves; ++half) row_max[half] = paged::kNothing;
   meet();
@@ -128,17 +148,19 @@ __device__ __forceinline__ void weigh_chunks(RoleMemory<D>& m, const paged::Inpu
     copies.wait<1>();
     __syncwarp();  // the warp's K is there
     if (working) {
-      sum_shared_products<D, 2 * Halves>(score, &m.q[0][threadIdx.x % 32], &m.k[parity][warp * kTileTokens]);
+      sum_shared_products<D, 2 * Halves, StepsAtOnce>(score, &m.q[0][threadIdx.x % 32],
+                                                      &m.k[parity][warp * kTileTokens]);
       scale_scores<Halves>(m.tile_max, warp, score, tile_max, score_scale, masked, visible);
     } else {
       skip_tile(m.tile_max, warp);
     }
-    next = find(tile + 2 * kChunkTiles);
     meet();  // and has been read
+    next = find(tile + 2 * kChunkTiles);
 
     float before[Halves];
     advance_max(m.tile_max, warp, before, row_max);
     if (working) weigh<Halves>(m.weights[parity], warp, score, tile_max, before, masked, visible);
+    tell(tile + 2 * kChunkTiles, next);
     parity ^= 1;
     meet();
   }
@@ -209,7 +231,7 @@ __device__ __forceinline__ void add_chunks(RoleMemory<D>& m, const paged::Inputs
 
 // partial f32 [80, 8, G, D] and lse f32 [80, 8, G, 2] = (max, sum). Halves = 1: slots 8 to 15 of the row tile are
 // padding.
-template <int G, int D, int Page, int Halves>
+template <int G, int D, int Page, int Halves, int StepsAtOnce>
 __device__ __forceinline__ void run_roles(const paged::Inputs& in, const Lengths& lengths, const TileRange& tiles,
                                           int total, int first_slot, float* partial, float* lse) {
   using Memory = RoleMemory<D>;
@@ -233,7 +255,7 @@ __device__ __forceinline__ void run_roles(const paged::Inputs& in, const Lengths
   const int workspace = workspace_row<G>(blockIdx.x, first_slot);
   float state[Halves];  // max or sum
   if (warp < kWarps) {
-    weigh_chunks<D, Page, Halves>(m, in, block, warp, state);
+    weigh_chunks<D, Page, Halves, StepsAtOnce>(m, in, block, warp, state);
   } else {
     Numerator<D> out = {};
     add_chunks<D, Page, Halves>(m, in, block, warp - kWarps, out, state);
@@ -248,7 +270,7 @@ __device__ __forceinline__ void run_roles(const paged::Inputs& in, const Lengths
 }
 
 // Block (split, row tile). Active splits and slots < rows * G are written, nothing else.
-template <int G, int D, int Page>
+template <int G, int D, int Page, int StepsAtOnce = D / 16>
 __device__ __forceinline__ void run_split_in_roles(const paged::Inputs& in, float* partial, float* lse) {
   const int split = blockIdx.x;
   const Lengths lengths = load_lengths(in.lengths, in.rows);
@@ -258,9 +280,9 @@ __device__ __forceinline__ void run_split_in_roles(const paged::Inputs& in, floa
   const TileRange tiles = split_tiles(split, active, total);
   const int first_slot = blockIdx.y * kTileRows;
   if (in.rows * G - first_slot > 8) {
-    run_roles<G, D, Page, 2>(in, lengths, tiles, total, first_slot, partial, lse);
+    run_roles<G, D, Page, 2, StepsAtOnce>(in, lengths, tiles, total, first_slot, partial, lse);
   } else {
-    run_roles<G, D, Page, 1>(in, lengths, tiles, total, first_slot, partial, lse);
+    run_roles<G, D, Page, 1, StepsAtOnce>(in, lengths, tiles, total, first_slot, partial, lse);
   }
 }
 

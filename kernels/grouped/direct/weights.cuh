@@ -111,14 +111,13 @@ __device__ __forceinline__ void weigh(ChunkWeights& weights, int warp, float (&p
       }
     }
   }
-#pragma unroll
-  for (int half = 0; half < Halves; ++half) {
-    const float sum = sum_row(p, half);
-    const float rescale = weight_of(before[half], greatest[half]);
-    if (lane % 4 == 0) {
-      weights.tile_sum[lane / 4 + 8 * half][warp] = sum;
-      weights.tiles[warp].rescale[lane / 4 + 8 * half] = rescale;
-    }
+  const float first_sum = sum_row(p, 0);
+  const float last_sum = Halves == 2 ? sum_row(p, Halves - 1) : first_sum;
+  const int half = lane % 4;  // each lane has all four lanes' sums: one of them writes for one half
+  if (half < Halves) {
+    weights.tile_sum[lane / 4 + 8 * half][warp] = half == 0 ? first_sum : last_sum;
+    weights.tiles[warp].rescale[lane / 4 + 8 * half] =
+        half == 0 ? weight_of(before[0], greatest[0]) : weight_of(before[Halves - 1], greatest[Halves - 1]);
   }
 #pragma unroll
   for (int i = 0; i < 2; ++i) {

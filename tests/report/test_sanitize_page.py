@@ -1,0 +1,68 @@
+"""The page of a session of sanitizers: findings with both sides, suppressions with reasons, what did not run."""
+
+from __future__ import annotations
+
+from audit.evidence.schema import Machine
+from audit.report import render_sanitize
+from audit.sanitize.schema import (
+    SCHEMA,
+    Canary,
+    Checked,
+    Finding,
+    SanitizeEvidence,
+    SanitizePlan,
+    Side,
+    Suppression,
+    ToolRecord,
+)
+from audit.sanitize.session import summarize
+from audit.spec import Case
+
+
+def session() -> SanitizeEvidence:
+    """Two tools over two variants in one case: a race with both its sides, a suppressed read, one that did not run."""
+    case = Case("q6", "grouped", {"context": 65}, seed=1)
+    plan = SanitizePlan("q6", "grouped", "host", ("memcheck", "racecheck"), ("control", "fast"), (case,), 60, False)
+    sides = (
+        Side("write of 4 bytes", "splits", "kernels/fast.cu", 41, "(0..31,0,0)", "(0,0,0)"),
+        Side("read of 4 bytes", "splits", "kernels/fast.cu", 57, "(32,0,0)"),
+    )
+    race = Finding("racecheck", "race", "error", "splits<6>", "two threads, one word", sides, 12, "RAW <b>text</b>")
+    read = Finding("memcheck", "out-of-bounds", "error", "splits<6>", "behind the end", sides[1:], 1, "raw", "known")
+    checked = (
+        Checked("memcheck", "control", case.id, "pass", "clean", (), 2, 2, 1.5, "b"),
+        Checked("memcheck", "fast", case.id, "pass", "all suppressed", (read,), 2, 2, 1.5, "b"),
+        Checked("racecheck", "control", case.id, "inconclusive", "the canary was not found", (), 0, 2, 0.5, None),
+        Checked("racecheck", "fast", case.id, "fail", "1 finding", (race,), 2, 2, 1.5, "b"),
+    )
+    canaries = (Canary("stray", "memcheck", True, True, "seen"), Canary("race", "racecheck", False, True, "not seen"))
+    return SanitizeEvidence(
+        schema=SCHEMA,
+        kind="sanitize",
+        tool="0.1.0",
+        started="2026-11-29T18:00:00+00:00",
+        command="audit sanitize --shape q6",
+        commit=None,
+        plan=plan,
+        machine=Machine("Linux", "EPYC", 2, "3.11", {}),
+        tools=(ToolRecord("memcheck", "AddressSanitizer", ("-g",), "sees no padding"),),
+        builds={},
+        canaries=canaries,
+        checked=checked,
+        suppressions=(Suppression("known", "memcheck", "out-of-bounds", "splits", "harmless", "2027-01-01", 1),),
+        summary=summarize(plan, checked, canaries, (), 5.0),
+    )
+
+
+def test_both_sides_of_a_race_have_their_lines() -> None:
+    page = render_sanitize(session())
+    assert "write of 4 bytes at kernels/fast.cu:41, splits, threads (0..31,0,0) blocks (0,0,0)" in page
+    assert "read of 4 bytes at kernels/fast.cu:57" in page
+    assert "RAW &lt;b&gt;text&lt;/b&gt;" in page
+
+
+def test_suppressions_have_reasons_and_what_failed_comes_first() -> None:
+    page = render_sanitize(session())
+    assert ">harmless<" in page
+    assert page.index("✗ racecheck") < page.index("? racecheck")
+    assert "✗ missed" in page

@@ -1,4 +1,4 @@
-"""The conditions of one rule about audits: passed, enough cases and captures, checks that could fail, sources of now."""
+"""The conditions of one rule about audits: passed, enough cases and captures, checks that could fail, sources."""
 
 from __future__ import annotations
 

@@ -75,9 +75,10 @@ def of_session(
 
 def fingerprint(finding: Finding, build: BuildIdentity | None, root: Path) -> str:
     """Of one finding, by what does not move."""
-    sides = [(side.what, side.function, side.file, _text(side, build, root)) for side in finding.sides]
-    words = [word for side in sorted(sides) for word in side]
-    return _digest(finding.tool, finding.kind, finding.kernel, *(_NUMBER.sub("#", word) for word in words))
+    sides = [
+        (_NUMBER.sub("#", side.what), side.function, side.file, _text(side, build, root)) for side in finding.sides
+    ]
+    return _digest(finding.tool, finding.kind, finding.kernel, *(word for side in sorted(sides) for word in side))
 
 
 def _text(side: Side, build: BuildIdentity | None, root: Path) -> str:

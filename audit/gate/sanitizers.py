@@ -82,8 +82,7 @@ def _tally(grounds: Grounds, spoken: Mapping[Pair, Spoken[SanitizeEvidence, Chec
 
 def _findings(grounds: Grounds, one: Spoken[SanitizeEvidence, Checked]) -> tuple[list[Found], list[Found]]:
     """What was found, those that a suppression accepts apart; suppressions are those of the project today."""
-    plain = [msgspec.structs.replace(finding, suppressed="") for finding in one.result.findings]
-    judged = suppressions.apply(grounds.suppressions, plain, grounds.today)
+    judged = suppressions.apply(grounds.suppressions, one.result.findings, grounds.today)
     reasons = {rule.name: rule.reason for rule in grounds.suppressions}
     evidence = grounds.shown(one.by.path)
     suppressed, others = [], []

@@ -77,5 +77,19 @@ def cases(evidence: Evidence, rows: Sequence[Row]) -> Attachment:
     )
 
 
+def inputs(evidence: Evidence) -> Attachment:
+    """What every case was given, by its digests."""
+    head = ("case", "what it is", "sha256 of all inputs", "capture manifest sha256")
+    described = evidence.plan.described
+    return table(
+        "inputs",
+        head,
+        (
+            (one.case.id, described.get(one.case.id, ""), one.inputs_sha256, one.capture_sha256 or "generated")
+            for one in evidence.cases
+        ),
+    )
+
+
 def _text(figure: Figure | None) -> str:
     return "" if figure is None else figure.text

@@ -81,8 +81,8 @@ def compare(a: Record, b: Record, names: tuple[str, str]) -> Comparison:
     for key in (*before, *(key for key in after if key not in before)):
         one, other = before.get(key), after.get(key)
         if one != other and (direction := _direction(key[0], one, other)):
-            texts = [point.text if point else "not there" for point in (one, other)]
-            changes.append(Change(*key, *texts, direction))
+            was, is_now = (point.text if point else "not there" for point in (one, other))
+            changes.append(Change(*key, was, is_now, direction))
     order = ("worse", "better", "other")
     return Comparison(
         kinds[0],
@@ -95,7 +95,8 @@ def compare(a: Record, b: Record, names: tuple[str, str]) -> Comparison:
 
 
 def _direction(group: str, one: Point | None, other: Point | None) -> Direction | None:
-    """None: not a change worth telling. A verdict that is not there counts as inconclusive."""
+    """None: not worth telling, as a pair's times within their ranges, or a condition that holds in more cases.
+    A verdict that is not there counts as inconclusive."""
     if group in ("verdict", "tool"):
         one, other = one or Point("not there", 1.0, 1.0), other or Point("not there", 1.0, 1.0)
     if one is None or other is None or one.low is None or other.low is None or one.high is None or other.high is None:
@@ -104,7 +105,7 @@ def _direction(group: str, one: Point | None, other: Point | None) -> Direction 
         return "worse"
     if other.high < one.low:
         return "better"
-    return None if group == "pair" else "other"
+    return None if group in ("pair", "condition") else "other"
 
 
 def _points(record: Record) -> Iterator[tuple[tuple[str, str], Point]]:

@@ -16,9 +16,10 @@ from audit.report.bars import histogram
 from audit.report.chart import Series, chart
 from audit.report.tables import used
 
-_INDEX = re.compile(r"(\w+)=(\d{1,9})")
+_INDEX = re.compile(r"\b(\w{1,64})=(\d{1,9})")
 _Key = TypeVar("_Key")
-_MOST = 16  # places along a dimension of a grid
+_MOST, _MOST_VALUES = 16, 64
+"""The most places along a dimension of a grid, and values of an axis, that a page shows."""
 
 
 class Worst(msgspec.Struct, frozen=True):
@@ -36,6 +37,7 @@ class Curves(msgspec.Struct, frozen=True):
     values: tuple[int, ...]
     bounds: dict[str, dict[int, Worst]]
     picture: Markup
+    left_out: int  # values of the axis that use less than those shown
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -80,12 +82,18 @@ def curves(evidence: Evidence) -> Curves | None:
             _keep(bounds.setdefault(bound, {}), value, found)
     if axis is None or not bounds:
         return None
-    values = sorted({value for points in bounds.values() for value in points})
+    most: dict[int, float] = {}
+    for points in bounds.values():
+        for value, worst in points.items():
+            most[value] = max(worst.share, most.get(value, 0.0))
+    values = sorted(sorted(most, key=lambda value: -most[value])[:_MOST_VALUES])
+    bounds = {bound: {x: points[x] for x in values if x in points} for bound, points in bounds.items()}
     series = [
         Series(bound, {x: worst.share for x, worst in points.items() if 0 < worst.share < math.inf})
         for bound, points in bounds.items()
     ]
-    return Curves(axis, tuple(values), bounds, chart([*series, *_whole(values)], axis, "share of the limit used"))
+    picture = chart([*series, *_whole(values)], axis, "share of the limit used")
+    return Curves(axis, tuple(values), bounds, picture, len(most) - len(values))
 
 
 def _whole(values: list[int]) -> list[Series]:

@@ -54,9 +54,11 @@ def _anchor(finding: Finding) -> str:
 
 
 def reproduce(evidence: Evidence, audit: Audit) -> str:
-    """The command that runs exactly one case of one variant (and its parents) again."""
-    case = next(case for case in evidence.plan.cases if case.id == audit.case)
-    variant = next(variant for variant in evidence.plan.variants if variant.label == audit.variant)
+    """The command that runs exactly one case of one variant (and its parents) again; empty where none is planned."""
+    case = next((case for case in evidence.plan.cases if case.id == audit.case), None)
+    variant = next((variant for variant in evidence.plan.variants if variant.label == audit.variant), None)
+    if case is None or variant is None:
+        return ""
     words = ["audit", "run", "--shape", case.shape, "--variant", variant.name]
     if past := next((variant.revision for variant in evidence.plan.variants if variant.revision), None):
         words += ["--against", past]

@@ -22,8 +22,8 @@ from audit.report.tables import value
 from audit.report.template import template
 
 MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–", "unplanned": "–"}
-_ROWS, _COLUMNS = 300, 60
-"""The most that a page shows of the rows of a table of errors, and of the columns of the matrix."""
+_ROWS, _INPUTS, _COLUMNS = 300, 1000, 60
+"""The most that a page shows of the rows of a table of errors and of inputs, and of the columns of the matrix."""
 
 
 def render(evidence: Evidence) -> str:
@@ -45,6 +45,8 @@ def pages(evidence: Evidence) -> dict[str, bytes]:
         beside["metrics"] = attachments.metrics(metric_rows)
     if len(cases) < len(rows):
         beside["cases"] = attachments.cases(evidence, rows)
+    if len(evidence.cases) > _INPUTS:
+        beside["inputs"] = attachments.inputs(evidence)
     page = template("run.html.j2").render(
         evidence=evidence,
         summary=evidence.summary,
@@ -73,6 +75,7 @@ def pages(evidence: Evidence) -> dict[str, bytes]:
         cubins=tables.build_rows(evidence),
         compilers=sorted({build.compiler for build in evidence.builds.values()}),
         ran_by={verdict: _by_variant(evidence, verdict) for verdict in ("pass", "fail", "inconclusive")},
+        inputs=evidence.cases[:_INPUTS],
         beside=beside,
         index=_index(evidence, cases, shown, found),
         marks=MARKS,

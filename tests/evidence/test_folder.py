@@ -105,3 +105,13 @@ def test_the_statement_is_in_toto_v1(tmp_path: Path) -> None:
 def test_the_statement_of_the_same_files_is_the_same() -> None:
     files = {"plan.json": b"{}", "report.html": b""}
     assert statement.of(files) == statement.of(dict(reversed(files.items())))
+
+
+@pytest.mark.parametrize("line", ["no digest", "0" * 63 + "G  a", "0" * 64 + " a", "0" * 64 + "  a.html", ""])
+def test_a_line_that_is_none_is_refused(tmp_path: Path, line: str) -> None:
+    path = folder.Partial(tmp_path, "q6", {}).seal({"a.html": b""})
+    assert set(folder.listed(path)) == {"a.html", "statement.json"}
+    with (path / folder.SUMS).open("a") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(EvidenceError, match="it was altered"):
+        folder.listed(path)

@@ -94,6 +94,13 @@ def test_every_bit_of_the_sums_is_found(project: Project) -> None:
             assert verify(folder, project).verdict == "fail", (at, bit)
 
 
+def test_lines_of_the_sums_in_another_order_are_found(project: Project) -> None:
+    folder = audit_in(project)
+    lines = (folder / "SHA256SUMS").read_text().splitlines(keepends=True)
+    (folder / "SHA256SUMS").write_text("".join(reversed(lines)))
+    assert kinds(folder, project) == {"altered"}
+
+
 @pytest.mark.parametrize("name", [name for name in FILES if name != "SHA256SUMS"])
 def test_a_missing_file_is_not_whole(project: Project, name: str) -> None:
     folder = audit_in(project)

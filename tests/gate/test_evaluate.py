@@ -19,7 +19,7 @@ from audit.gate.verdict import overall
 from audit.project import Project, find
 from audit.spec import Case
 
-from .made import RACE, STARTED, TODAY, audited, condition, judge, rewrite, session, write, write_session, wrong
+from .made import POLICY, RACE, STARTED, TODAY, audited, condition, judge, rewrite, session, write, write_session, wrong
 
 SUPPRESSION = """
 [[tool.kernel-audit.suppressions]]
@@ -118,17 +118,26 @@ def test_a_case_of_the_first_step_does_not_speak_for_all(project: Project) -> No
     assert condition(judge(project), "audits softmax on cuda").measured == "0 passed, 4 missing"
 
 
-def test_mutations_that_no_check_sees_are_inconclusive(project: Project) -> None:
-    def blind(evidence: Evidence) -> Evidence:
-        seen = tuple(
-            msgspec.structs.replace(one, caught_by=()) if one.mutation == "noise" else one for one in evidence.exposures
-        )
-        return msgspec.structs.replace(evidence, exposures=seen)
+def blind(evidence: Evidence) -> Evidence:
+    """No check told noise from the right result."""
+    seen = tuple(
+        msgspec.structs.replace(one, caught_by=()) if one.mutation == "noise" else one for one in evidence.exposures
+    )
+    return msgspec.structs.replace(evidence, exposures=seen)
 
-    rewrite(only(project.root / "reports"), blind)
+
+def test_mutations_that_no_check_sees_are_inconclusive(project: Project) -> None:
+    rewrite(only(project.root / "given"), blind)
     gate = judge(project)
-    assert wrong(gate) == {"mutations softmax on cuda": "inconclusive"}
-    assert "noise" in condition(gate, "mutations softmax on cuda").detail
+    assert wrong(gate) == {"mutations softmax on host": "inconclusive"}
+    assert condition(gate, "mutations softmax on host").measured == "1 of 2"
+    assert "noise" in condition(gate, "mutations softmax on host").detail
+
+
+def test_too_few_mutations_are_inconclusive(project: Project) -> None:
+    settings = project.root / "pyproject.toml"
+    settings.write_text(settings.read_text().replace("mutations = 2", "mutations = 3"))
+    assert wrong(judge(project)) == {"mutations softmax on cuda": "inconclusive"}
 
 
 def fails(evidence: Evidence) -> Evidence:
@@ -219,6 +228,16 @@ def test_a_finding_fails_and_a_suppression_holds_until_it_expires(project: Proje
     late = judge(project, today=date(2026, 12, 1))
     assert wrong(late) == {"synccheck softmax on host": "fail", "suppressions": "fail"}
     assert "expired on 2026-11-30" in condition(late, "suppressions").detail
+    settings.write_text(POLICY)  # and where the rule is gone, the finding counts again
+    assert wrong(judge(project))["synccheck softmax on host"] == "fail"
+
+
+def test_a_rule_that_expired_before_the_session_fails(project: Project) -> None:
+    settings = project.root / "pyproject.toml"
+    settings.write_text(settings.read_text() + SUPPRESSION.format("2026-10-01"))
+    gate = judge(project)
+    assert wrong(gate) == {"suppressions": "fail"}
+    assert condition(gate, "suppressions").measured == "1 declared, 1 complaints"
 
 
 def test_a_closed_variant_in_a_default_plan_fails(project: Project) -> None:
@@ -236,6 +255,7 @@ def test_a_closed_variant_in_a_default_plan_fails(project: Project) -> None:
     gate = judge(project)
     assert gate.verdict == "fail"
     assert condition(gate, "closed variants of softmax").detail.startswith("wrong: closed")
+    assert condition(gate, "closed variants of softmax").measured == "1 of 1"
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ RACE = Finding(
     severity="error",
     kernel="k<6>",
     message="write of 4 bytes by thread 5",
-    sides=(Side("write of 4 bytes", "k", "k.cu", 3, "(5,0,0)"), Side("read of 4 bytes", "k", "k.cu", 4, "(6,0,0)")),
+    sides=(Side("write by thread 5", "k", "k.cu", 3, "(5,0,0)"), Side("read of 4 bytes", "k", "k.cu", 4, "(6,0,0)")),
     count=1,
     raw="",
 )
@@ -42,7 +42,9 @@ def built(root: Path, text: str) -> BuildIdentity:
 
 def moved(finding: Finding, by: int) -> Finding:
     sides = [
-        msgspec.structs.replace(side, line=side.line + by, threads="(9,0,0)", blocks="(1,0,0)")
+        msgspec.structs.replace(
+            side, line=side.line + by, threads="(9,0,0)", blocks="(1,0,0)", what=side.what.replace("5", "9")
+        )
         for side in finding.sides
     ]
     return msgspec.structs.replace(finding, sides=tuple(sides), message="by thread 77", count=900, raw="other")

@@ -49,6 +49,23 @@ def test_the_furthest_from_holding_is_named() -> None:
     assert [one.name for one in conditions(evidence)][:3] == ["bytes", "error:final", "error:precast"]
 
 
+def test_a_crash_outweighs_every_figure() -> None:
+    evidence = synthetic(wrong={(0, 1)})
+    crash = Result("completion", "fail", "crashed (signal): 11")
+    audits = tuple(
+        msgspec.structs.replace(audit, verdict="fail", results=(crash,)) if at == 5 else audit
+        for at, audit in enumerate(evidence.audits)
+    )
+    worst = of(msgspec.structs.replace(evidence, audits=audits))["completion"]
+    assert (worst.state, worst.told, worst.result) == ("fail", "11 of 12 audits", crash)
+    bound = Result("error:final", "inconclusive", "there is no reference 'fp64'")
+    audits = tuple(
+        msgspec.structs.replace(audit, results=(*audit.results, bound)) if at == 7 else audit
+        for at, audit in enumerate(synthetic().audits)
+    )
+    assert of(msgspec.structs.replace(evidence, audits=audits))["error:final"].result == bound
+
+
 def _with(result: Result, measured: Figure) -> Result:
     return msgspec.structs.replace(result, measured=measured) if result.check == "error:final" else result
 

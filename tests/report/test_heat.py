@@ -19,24 +19,24 @@ EXTENTS = [("split", 5), ("row", 3), ("head", 2), ("dim", 20)]
 def test_every_difference_is_in_picture_and_tables() -> None:
     differ = np.zeros((5, 3, 2, 20), bool)
     differ[1:3, 2, 1] = True
-    differ[4, 0, 0, :1] = True
+    differ[4, 1, 0, :1] = True
     found = tally("partial", EXTENTS, differ)
     assert found
     shown = heat.shown(found)
     assert (shown.differing, shown.places, shown.total) == (41, 3, 30)
     assert {side.dim: side.counts for side in shown.marginals} == {
-        "split": (0, 20, 20, 0, 1), "row": (1, 0, 40), "head": (1, 40)
+        "split": (0, 20, 20, 0, 1), "row": (0, 1, 40), "head": (1, 40)
     }  # fmt: skip
     assert [(span.first, span.last, span.count) for span in shown.spans] == [
         ("split=1, row=2, head=1", "", 20),
         ("split=2, row=2, head=1", "", 20),
-        ("split=4, row=0, head=0", "", 1),
+        ("split=4, row=1, head=0", "", 1),
     ]
     tree = ElementTree.fromstring(shown.picture)
     drawn = {path.attrib["class"]: path.attrib["d"] for path in tree.findall("path")}
     x = {column: 130 + 13 * column for column in range(5)}
     assert drawn["h5"] == f"M{x[1]} 85h26v12h-26z"  # row 2, head 1 is the sixth line
-    assert drawn["h1"] == f"M{x[4]} 20h13v12h-13z"
+    assert drawn["h1"] == f"M{x[4]} 46h13v12h-13z"
     assert len(re.findall("M", drawn["h0"])) == 6 + 1  # five whole lines but one cell, and both sides of the sixth
 
 

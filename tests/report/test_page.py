@@ -122,3 +122,13 @@ def test_longer_tables_lie_beside_the_page() -> None:
     assert len(files[errors].splitlines()) == 1 + 100 * 3 * 2
     assert f'href="{errors}"' in files["report.html"].decode()
     assert set(pages(synthetic())) == {"report.html"}
+
+
+def test_a_record_that_contradicts_itself_is_still_shown() -> None:
+    evidence = synthetic(wrong={(0, 1)})
+    plan = msgspec.structs.replace(evidence.plan, cases=evidence.plan.cases[1:], variants=evidence.plan.variants[:1])
+    page = render(msgspec.structs.replace(evidence, plan=plan))
+    assert "The plan has no such variant or case." in page
+    empty = msgspec.structs.replace(plan, cases=())
+    page = render(msgspec.structs.replace(evidence, plan=empty, audits=(), cases=(), exposures=()))
+    assert "inconclusive" in page

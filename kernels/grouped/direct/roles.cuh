@@ -19,8 +19,8 @@ constexpr int kKnownPlaces = 16;       // tiles: those of the two chunks ahead a
 
 template <int D>
 struct RoleMemory {
-  TokenRow<D> k[2][kChunkTokens];               // of this chunk and of the next one
-  TokenRow<D> v[kValueTiles * kTileTokens];     // a ring of tiles
+  TokenRow<D> k[2][kChunkTokens];            // of this chunk and of the next one
+  TokenRow<D> v[kValueTiles * kTileTokens];  // a ring of tiles
   ChunkWeights weights[2];
   TileValues tile_max;
   TilePlaces places[kKnownPlaces];  // of tile first + i at i mod 16; looked up for K, and later on used for V too

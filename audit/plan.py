@@ -27,6 +27,8 @@ class PlannedVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     status: str
     source: str
     note: str = ""
+    why: str = ""  # of a closed one
+    evidence: tuple[str, ...] = ()  # what admits or closes it, as the project names it
     revision: str | None = None  # the commit whose sources it is built from; None: the working tree
 
     @property
@@ -97,7 +99,9 @@ def make(
         tensor_cores=check_arch(arch).standing,
         cases=tuple(msgspec.structs.replace(case, arch=arch) for case in cases),
         described={case.id: told for case in cases if (told := operator.describe(case))},
-        variants=_against(project, operator, planned_variants(operator, selection.variants), selection.against),
+        variants=_against(
+            project, operator, planned_variants(operator, selection.variants, full=selection.full), selection.against
+        ),
         checks=tuple(CHECKS),
         time_limit=time_limit,
         pruned=selection != Selection(),
@@ -173,12 +177,16 @@ def _captured(project: Project, operator: Operator, shape: Shape, selection: Sel
     return cases
 
 
-def planned_variants(operator: Operator, names: Sequence[str]) -> tuple[PlannedVariant, ...]:
-    """Parents before children: every variant that is not closed, or those named and the parents they are compared with.
+def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = False) -> tuple[PlannedVariant, ...]:
+    """Parents before children: those named and the parents they are compared with; without names the operator's own.
 
+    These are all that are not closed; but where some are admitted, experimental ones run only if named or with `full`.
     A parent that is there for its child alone is judged by the bounds, not by its own parent's bytes.
     """
-    chosen = [operator.variant(name) for name in names] or [v for v in operator.variants if v.status != "closed"]
+    settled = any(variant.status == "admitted" for variant in operator.variants) and not full
+    left_out = ("closed", "experimental") if settled else ("closed",)
+    usual = [variant for variant in operator.variants if variant.status not in left_out]
+    chosen = [operator.variant(name) for name in names] or usual
     wanted = {variant.name for variant in chosen} | {variant.parent for variant in chosen if variant.parent}
     ordered: list[str] = []
 
@@ -194,7 +202,9 @@ def planned_variants(operator: Operator, names: Sequence[str]) -> tuple[PlannedV
     for variant in chosen:
         add(variant.name)
     return tuple(
-        PlannedVariant(v.name, v.parent if v.parent in wanted else None, v.status, v.code.path, v.note)
+        PlannedVariant(
+            v.name, v.parent if v.parent in wanted else None, v.status, v.code.path, v.note, v.why, v.evidence
+        )
         for v in map(operator.variant, ordered)
     )
 

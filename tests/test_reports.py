@@ -6,12 +6,24 @@ from pathlib import Path
 
 import pytest
 
+from audit.bench import store as bench_store
 from audit.evidence import store
-from audit.report import render
+from audit.report import render, render_bench, render_sanitize
+from audit.sanitize import store as sanitize_store
 
 from .conftest import ROOT
 
-RETAINED = sorted(path.parent for path in (ROOT / "reports").rglob("evidence.json"))
+REPORTS = ROOT / "reports"
+RETAINED = sorted(path.parent for path in REPORTS.rglob("evidence.json"))
+BENCHES = sorted(path.parent for path in REPORTS.rglob("bench.json"))
+SESSIONS = sorted(path.parent for path in REPORTS.rglob("sanitize.json"))
+
+
+def line(folder: Path) -> str:
+    (found,) = [
+        line for line in (REPORTS / "README.md").read_text().splitlines() if f"({folder.relative_to(REPORTS)}/" in line
+    ]
+    return found
 
 
 def test_there_is_evidence_of_every_shape() -> None:
@@ -21,12 +33,33 @@ def test_there_is_evidence_of_every_shape() -> None:
 @pytest.mark.parametrize("folder", RETAINED, ids=lambda folder: folder.name)
 def test_retained_evidence_is_whole_and_indexed(folder: Path) -> None:
     evidence = store.load(folder)
-    (line,) = [line for line in (ROOT / "reports/README.md").read_text().splitlines() if folder.name in line]
     on_both = [result for audit in evidence.audits for result in audit.results if result.check == "host"]
     elements = sum(int(result.detail.split()[0]) for result in on_both)
     assert all(result.verdict == "pass" for result in on_both)
     summary = evidence.summary
     said = f"| {evidence.plan.shape} | {summary.verdict} | {summary.passed} of {summary.planned} | {elements:,} |"
-    assert line.startswith(said)
+    assert line(folder).startswith(said)
     assert "NVIDIA H200" in (evidence.machine.device or "")
-    assert f"{summary.verdict.capitalize()} — {evidence.plan.shape}" in render(evidence)
+    assert summary.verdict.capitalize() in render(evidence)
+
+
+@pytest.mark.parametrize("folder", BENCHES, ids=lambda folder: folder.name)
+def test_a_retained_bench_is_whole_and_indexed(folder: Path) -> None:
+    bench = bench_store.load(folder).evidence
+    differing = sum(one.differing for one in bench.checked)
+    assert line(folder).startswith(f"| {bench.shape} | {'inconclusive' if differing else 'pass'} |")
+    assert "NVIDIA H200" in (bench.machine.device or "")
+    assert bench.shape in render_bench(bench)
+
+
+@pytest.mark.parametrize("folder", SESSIONS, ids=lambda folder: folder.name)
+def test_a_retained_session_is_whole_and_indexed(folder: Path) -> None:
+    session = sanitize_store.load(folder)
+    summary = session.summary
+    said = line(folder)
+    assert said.startswith(f"| {session.plan.shape} | {summary.verdict} |")
+    assert (
+        f"{summary.clean} of {summary.planned} clean, {summary.canaries_found} of {summary.canaries} canaries" in said
+    )
+    assert "NVIDIA H200" in (session.machine.device or "")
+    assert session.plan.shape in render_sanitize(session)

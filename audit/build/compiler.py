@@ -98,5 +98,6 @@ def _first_errors(text: str) -> str:
                 break
             shown.append(line)
     if "<<<" in text:
-        shown.append("(a launch `<<<...>>>` is host code: keep it under #if defined(__CUDACC__) && !defined(__CUDACC_RTC__))")
+        guard = "#if defined(__CUDACC__) && !defined(__CUDACC_RTC__)"
+        shown.append(f"(a launch `<<<...>>>` is host code: keep it under {guard})")
     return "\n".join(shown or lines[:20])

@@ -144,7 +144,7 @@ def _by_nvrtc(core: Any, tree: Path, source: str, entries: tuple[str, ...], flag
         std="c++17",
         fma=False,
         define_macro=[(key, value) for key, value in flags.defines.items()] or None,
-        include_path=[str(path) for path in (tree, PORTABLE, include, include / "cccl")],  # cooperative groups need cccl
+        include_path=[str(path) for path in (tree, PORTABLE, include, include / "cccl")],  # for cooperative groups
         ptxas_options=["-v"],
         lineinfo=flags.line_info or None,
     )

@@ -59,7 +59,7 @@ def command(
     if operator.bench is None:
         raise PlanError(f"operator {operator.name}: declares no bench (Operator.bench), so there is nothing to time")
     cuda.require_device()
-    planned = planning.planned_variants(operator, variants)
+    planned = planning.planned_variants(operator, variants, full=True)
     draft = store.Draft(out or project.root / project.settings.runs, shape)
     evidence = bench(
         project,

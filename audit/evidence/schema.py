@@ -13,8 +13,8 @@ from audit.vacuity import Exposure, OmissionShare, unseen
 
 SCHEMA = 3
 OLDER = (1, 2)
-"""Versions that are still read. Schema 2 added what the compiler says of a cubin, and what its launches ask for; schema 3
-where bytes differ, and how many elements lie how many ULP away."""
+"""Versions that are still read. Schema 2 added what the compiler says of a cubin, and what its launches ask for;
+schema 3 where bytes differ, and how many elements lie how many ULP away."""
 
 
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

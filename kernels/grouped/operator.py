@@ -7,6 +7,7 @@ import numpy as np
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
 
 from ..paged import axes, inputs, plans, workset
+from ..standing import placed
 from .judgement import BOUNDS, MUTATIONS, REFERENCES, admit, omissions, precast
 from .probes import GROUPED_PROBES
 from .variants import VARIANTS
@@ -53,7 +54,7 @@ grouped = Operator(
     axes=axes.axes(rows=(2, 3, 4, 5, 6, 7, 8), capacity=CAPACITY),
     buffers=buffers,
     inputs=inputs.generated,
-    variants=VARIANTS,
+    variants=placed("grouped", VARIANTS),
     references=REFERENCES,
     bounds=BOUNDS,
     shapes=[Shape(f"q{rows}", {"rows": rows}) for rows in range(2, 9)],

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from audit.spec import Case, Launch, Source, Status, Variant
+from audit.spec import Case, Launch, Source, Variant
 
 from ..paged.storage import addresses, strides
 
@@ -10,11 +10,6 @@ COMPILED_PAGES = (1648, 3296)
 """Page sizes that the page-specialized variants have as constants."""
 _TILE_ROWS, _ROW_SLOTS, _SPLITS = 16, 8, 80
 _SCALES = ("scale", "k_scale", "v_scale")
-_SLOWER = "slower in the source work (V100)"
-_OTHER_BYTES = (
-    "sums K16 products in FP64: other bytes, and in the source work the pre-cast error grew from 2.779e-6 to "
-    "3.217e-6 though every f16 metric passed"
-)
 
 
 def _launches(
@@ -95,17 +90,15 @@ def _one_block(
     by_page: bool = True,
     panel_tiles: int = 1,
     in_registers: bool = False,
-    closed: str = "",
 ) -> Variant:
-    """A variant whose block serves every row and head of a split; `closed` says why it was given up."""
+    """A variant whose block serves every row and head of a split."""
 
     def shared_bytes(case: Case) -> int:
         row_tiles = _tiles(_ROW_SLOTS * case.heads)
         return _split_bytes(case, row_tiles, 8, panel_tiles, in_registers=in_registers)
 
     launches = _launches(name, 256, lambda _case: 1, shared_bytes, by_page=by_page)
-    status: Status = "closed" if closed else "admitted"
-    return Variant(name, Source(f"kernels/grouped/{name}.cu"), launches, parent, status, note, why=closed)
+    return Variant(name, Source(f"kernels/grouped/{name}.cu"), launches, parent, note=note)
 
 
 def _in_roles(name: str, parent: str, note: str) -> Variant:
@@ -127,7 +120,6 @@ VARIANTS = (
         "control",
         Source("kernels/grouped/control.cu"),
         _launches("control", 128, _row_tiles, _control_bytes),
-        status="control",
         note="one block for each 16-row tile of a split, each reading K and V again; scalar loads",
     ),
     Variant(
@@ -135,7 +127,6 @@ VARIANTS = (
         Source("kernels/grouped/vector_loads.cu"),
         _launches("vector_loads", 128, _row_tiles, lambda case: _split_bytes(case, 1, 4)),
         parent="control",
-        status="admitted",
         note="16-byte loads where strides and base allow, 8-byte or single bytes otherwise",
     ),
     _one_block("shared_kv", "vector_loads", "one block serves all heads: K and V are read once", by_page=False),
@@ -155,9 +146,9 @@ VARIANTS = (
         "four warps of a block weigh (QK, softmax) one chunk ahead of the four that add (PV); q in shared memory",
     ),
     _in_roles("rolled_steps", "warp_roles", "the steps of QK are a loop, five at a time"),
-    _one_block("n64", "ordered_qk_pv", "two 32-token tiles loaded as one panel", panel_tiles=2, closed=_SLOWER),
-    _one_block("register_softmax", "visible_tile", "row state in registers", in_registers=True, closed=_SLOWER),
-    _one_block("m8n32_qk", "visible_tile", "QK by m8n32k16", closed=_SLOWER),
-    _one_block("operand_rotation", "visible_tile", "K is the left operand", closed=_SLOWER),
-    _one_block("fp64_sum", "visible_tile", "K16 products summed in FP64", closed=_OTHER_BYTES),
+    _one_block("n64", "ordered_qk_pv", "two 32-token tiles loaded as one panel", panel_tiles=2),
+    _one_block("register_softmax", "visible_tile", "row state in registers", in_registers=True),
+    _one_block("m8n32_qk", "visible_tile", "QK by m8n32k16"),
+    _one_block("operand_rotation", "visible_tile", "K is the left operand"),
+    _one_block("fp64_sum", "visible_tile", "K16 products summed in FP64"),
 )

@@ -18,7 +18,7 @@ LAYOUTS = (
 )
 
 MANY_TILES = Line({"context": 24_577, "page": 3296, "heads": 3, "dim": 64}, first_step_only=True)
-"""Ten tiles a split, of which nine are not the first: a kernel that takes several tiles at a time turns its buffers over."""
+"""Nine or ten tiles a split: a kernel that takes several tiles at a time has to turn its buffers over."""
 
 REPLAYED = Line({"context": 4096, "page": 1648, "lengths": "replayed"})
 """A graph captured at 128 tokens serves 127, 129 and 4,096 of them: see `inputs.steps`."""
@@ -53,5 +53,5 @@ SANITIZED = (
     Line({"context": 300, "page": 1648}, first_step_only=True),
     Line({"context": 97}, capture="smollm2-135m/layer18/rank0", first_step_only=True),
 )
-"""What sanitizers look at: a small case in all its steps, one of the headline geometry in which a split has several tiles,
-and the first tokens of a capture."""
+"""What sanitizers look at: a small case in all its steps, one of the headline geometry in which a split has several
+tiles, and the first tokens of a capture."""

@@ -7,6 +7,7 @@ import numpy as np
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
 
 from ..paged import axes, inputs, plans, workset
+from ..standing import placed
 from .judgement import BOUNDS, CAPACITY, MUTATIONS, REFERENCES, admit, omissions, partitions, precast
 from .probes import SCALAR_PROBES
 from .variants import VARIANTS
@@ -54,7 +55,7 @@ scalar = Operator(
     axes=axes.axes(rows=(1,), capacity=CAPACITY),
     buffers=buffers,
     inputs=inputs.generated,
-    variants=VARIANTS,
+    variants=placed("scalar", VARIANTS),
     references=REFERENCES,
     bounds=BOUNDS,
     shapes=[Shape("q1", {"rows": 1})],

@@ -28,12 +28,12 @@ def _launches(name: str, *, block_a_head: bool = False, shared_bytes: int = 0) -
 
 def _derived(name: str, parent: str, note: str, shared_bytes: int = 0) -> Variant:
     launches = _launches(name, shared_bytes=shared_bytes)
-    return Variant(name, Source(f"kernels/scalar/{name}.cu"), launches, parent, "admitted", note)
+    return Variant(name, Source(f"kernels/scalar/{name}.cu"), launches, parent, note=note)
 
 
-def _closed(name: str, note: str, why: str) -> Variant:
+def _by_head(name: str, note: str) -> Variant:
     launches = _launches(name, block_a_head=True)
-    return Variant(name, Source(f"kernels/scalar/{name}.cu"), launches, "control", "closed", note, why)
+    return Variant(name, Source(f"kernels/scalar/{name}.cu"), launches, "control", note=note)
 
 
 def _token_launches(
@@ -58,7 +58,6 @@ VARIANTS = (
         "control",
         Source("kernels/scalar/control.cu"),
         _launches("control", block_a_head=True),
-        status="control",
         note="one block a head of a partition",
     ),
     _derived("shared_kv", "control", "decoded K and V shared by the heads"),
@@ -85,6 +84,6 @@ VARIANTS = (
         parent="token_ahead",
         note="in PV half of a warp's lanes have half of the heads, and read half of the weights",
     ),
-    _closed("pv_unroll4", "four V loads are issued before their four fmas", "no gain in the source work (V100)"),
-    _closed("pv_prefetch", "V is loaded one token ahead of its fma", "slower in the source work (V100)"),
+    _by_head("pv_unroll4", "four V loads are issued before their four fmas"),
+    _by_head("pv_prefetch", "V is loaded one token ahead of its fma"),
 )

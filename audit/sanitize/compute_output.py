@@ -311,7 +311,7 @@ def _records_of(xml: str) -> int | None:
     """How many records an XML report has; None unless it is well formed and of that kind."""
     try:
         root = ElementTree.parse(io.StringIO(xml)).getroot()
-    except ElementTree.ParseError:
+    except (ElementTree.ParseError, LookupError, ValueError):  # also an encoding that does not exist
         return None
     if root.tag != "ComputeSanitizerOutput" or any(child.tag != "record" for child in root):
         return None

@@ -60,7 +60,7 @@ def _elements(text: str) -> tuple[list[Element], list[str]]:
                 return [], [f"valgrind's report is one of <{element.tag}>"]
             if event == "end" and depth == 1:
                 found.append(element)
-    except ParseError as error:
+    except (ParseError, LookupError, ValueError) as error:  # also an encoding that does not exist
         return found, [f"valgrind's report is malformed: {error}"]
     return found, []
 

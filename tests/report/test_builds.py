@@ -18,7 +18,7 @@ from ..conftest import ROOT
 
 @pytest.fixture(scope="module")
 def old() -> Evidence:
-    return store.load(next((ROOT / "reports/h200").glob("*-q6-*")))
+    return store.load(next((ROOT / "reports/h200").glob("*Z-q8-*")))
 
 
 def described(evidence: Evidence, code: CodeRecord, asked: tuple[int, ...]) -> Evidence:

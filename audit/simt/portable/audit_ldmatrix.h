@@ -1,43 +1,51 @@
-// ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 as a function, for nvcc, NVRTC and a CPU.
+// ldmatrix.sync.aligned.m8n8.x4, plain and transposed, as a function for nvcc, NVRTC and a CPU.
 //
-// Four 8x8 matrices of 16-bit pieces in shared memory. Row r of matrix m is the 16 bytes at the `row` of lane 8m + r,
-// aligned to 16. Lane l gets, in word[m], column l / 4 of rows 2(l % 4), low half, and 2(l % 4) + 1, high half. Call it
-// with all 32 lanes of the warp; a lane reads what others wrote, so a barrier must stand between.
+// Four 8x8 matrices of 16-bit elements in shared memory, spread over a warp's registers. Lane l says where row l % 8 of
+// matrix l / 8 lies: 16 bytes, aligned to 16. Afterwards register i of lane (g, t) = (lane / 4, lane % 4) has of matrix i
+// row g's elements 2t, low half, and 2t + 1; if Transposed, rows 2t and 2t + 1 of column g. Call it with all 32 lanes; a
+// lane reads what others wrote, so a barrier must stand between.
 #pragma once
 
-#ifdef __CUDACC__
-
-namespace audit {
-
-__device__ __forceinline__ void load_transposed(unsigned (&word)[4], const unsigned char* row) {
-  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
-               : "=r"(word[0]), "=r"(word[1]), "=r"(word[2]), "=r"(word[3])
-               : "r"(address)
-               : "memory");
-}
-
-}  // namespace audit
-
-#else
-
+#ifndef __CUDACC__
 #include <cuda_runtime.h>
+#endif
 
 namespace audit {
 
-inline void load_transposed(unsigned (&word)[4], const unsigned char* row) {
-  const int lane = threadIdx.x % 32;
-  for (int m = 0; m < 4; ++m) {
-    word[m] = 0;
-    for (int i = 0; i < 2; ++i) {
-      const auto own = reinterpret_cast<unsigned long long>(row);
-      const auto from = __shfl_sync(0xFFFFFFFFu, own, 8 * m + 2 * (lane % 4) + i);
-      const unsigned char* const piece = reinterpret_cast<const unsigned char*>(from) + 2 * (lane / 4);
-      word[m] |= static_cast<unsigned>(piece[0] | piece[1] << 8) << 16 * i;
+template <bool Transposed>
+__device__ __forceinline__ void load_matrices(unsigned (&registers)[4], const void* row) {
+#if defined(__CUDACC__) && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 750)
+  const unsigned address = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  if constexpr (Transposed) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
+                 : "r"(address)
+                 : "memory");
+  } else {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
+                 : "r"(address)
+                 : "memory");
+  }
+#else
+  const int g = threadIdx.x % 32 / 4;
+  const int t = threadIdx.x % 4;
+  const unsigned long long own = reinterpret_cast<unsigned long long>(row);
+  for (int i = 0; i < 4; ++i) {
+    if constexpr (Transposed) {
+      const unsigned long long first = __shfl_sync(0xFFFFFFFFu, own, 8 * i + 2 * t);
+      const unsigned long long second = __shfl_sync(0xFFFFFFFFu, own, 8 * i + 2 * t + 1);
+      registers[i] = reinterpret_cast<const unsigned short*>(first)[g] |
+                     static_cast<unsigned>(reinterpret_cast<const unsigned short*>(second)[g]) << 16;
+    } else {
+      registers[i] = reinterpret_cast<const unsigned*>(__shfl_sync(0xFFFFFFFFu, own, 8 * i + g))[t];
     }
   }
+#endif
+}
+
+__device__ __forceinline__ void load_transposed(unsigned (&registers)[4], const void* row) {
+  load_matrices<true>(registers, row);
 }
 
 }  // namespace audit
-
-#endif

@@ -5,7 +5,8 @@
 // 2t + 1, 2t + 8, 2t + 9 of each 16: byte j of it is column g of the block's product j. So the block's product j
 // has the dimensions j, 4 + j, ..., 28 + j, and a lane's accumulators hold eight dimensions in a row.
 #pragma once
-#include "matrices.cuh"
+#include <audit_ldmatrix.h>
+
 #include "scores.cuh"
 
 namespace grouped {
@@ -48,7 +49,7 @@ __device__ __forceinline__ void load_values(unsigned (&values)[4][2], const unsi
 // 16 (j / 2) + 2g + j % 2.
 __device__ __forceinline__ void load_transposed_values(unsigned (&values)[4][2], const uint4* v) {
   unsigned words[4];
-  load_matrices<true>(words, v);
+  audit::load_matrices<true>(words, v);
 #pragma unroll
   for (int piece = 0; piece < 2; ++piece) {
 #pragma unroll

@@ -62,7 +62,7 @@ __device__ __forceinline__ void multiply_step(float (&t)[4][4], const uint4* q, 
   unsigned queries[4];
   load_registers(queries, q + 32 * step);
   unsigned words[4];
-  if constexpr (kWordsOfKeys) load_matrices<false>(words, keys[lane] + step);
+  if constexpr (kWordsOfKeys) audit::load_matrices<false>(words, keys[lane] + step);
 #pragma unroll
   for (int j = 0; j < 4; ++j) {
     const float zero[4] = {0.0f, 0.0f, 0.0f, 0.0f};

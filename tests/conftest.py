@@ -28,6 +28,12 @@ def pytest_configure(config: pytest.Config) -> None:
     _asked["full"] = bool(config.getoption("--full"))  # workers of xdist are told too
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("full") and not full_run():
+            item.add_marker(pytest.mark.skip(reason="runs with --full only"))
+
+
 def full_run() -> bool:
     """Whether `pytest --full` was asked for; known before tests are collected."""
     return _asked["full"]

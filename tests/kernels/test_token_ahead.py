@@ -68,6 +68,7 @@ def test_the_reducer_one_step_ahead(audit: Callable, own_project: Path) -> None:
     assert "bytes" in ran.failed()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [

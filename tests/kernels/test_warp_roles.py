@@ -50,6 +50,7 @@ def test_the_bytes_are_the_parents(
     assert {VARIANT.name, ROLLED.name} <= {result["variant"] for result in ran.results() if result["check"] == "bytes"}
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("find", "replace"),
     [
@@ -99,6 +100,7 @@ def test_the_roles_do_not_race(tmp_path: Path) -> None:
     assert ran.log == ""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("find", "replace"),
     [

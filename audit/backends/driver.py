@@ -162,6 +162,12 @@ class Driver:
         except CudaError as error:
             raise NoDriver(f"the CUDA driver sees no usable device: {error}; {_INSTALL}") from None
 
+    def enter(self) -> None:
+        """Make the device's primary context, which torch uses too, this thread's."""
+        context = c_void_p()
+        self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self.device)
+        self.call("cuCtxSetCurrent", context)
+
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function of the driver; CudaError unless it succeeds."""
         if (code := self.status(name, *arguments)) != 0:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from ctypes import byref, c_void_p
 from pathlib import Path
 from typing import Literal
 
@@ -51,7 +50,7 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     report(f"identity {fnv1a64(cubin)}")
     driver = Driver()
     try:
-        _enter_context(driver)
+        driver.enter()
         kernels = load_kernels(driver, cubin, {entry: order.symbols[entry] for entry in bundle.entries})
         buffers = DeviceBuffers(driver, folder, bundle.slots)
         launches = Launches(driver, kernels, buffers)
@@ -89,20 +88,15 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     report("done")
 
 
-def _enter_context(driver: Driver) -> None:
-    context = c_void_p()
-    driver.call("cuDevicePrimaryCtxRetain", byref(context), driver.device)
-    driver.call("cuCtxSetCurrent", context)
-
-
-def _replay_reporting(folder: Path) -> int:
-    with (folder / REPORT).open("w", buffering=1, encoding="utf-8") as file:  # a line is there once it is written
+def reporting(work: Callable[[Path, Callable[[str], None]], None], folder: Path, name: str) -> int:
+    """The exit code of `work(folder, report)`, whose lines, and how it ended, go to the file `name` of the folder."""
+    with (folder / name).open("w", buffering=1, encoding="utf-8") as file:  # a line is there once it is written
 
         def report(line: str) -> None:
             file.write(line.replace("\n", " ") + "\n")
 
         try:
-            replay(folder, report)
+            work(folder, report)
         except NoDriver as error:
             report(f"refused driver {error}")
         except Refused as error:
@@ -131,7 +125,7 @@ def main(arguments: Sequence[str]) -> int:
         case ["--device"]:
             return _describe_device()
         case [folder]:
-            return _replay_reporting(Path(folder))
+            return reporting(replay, Path(folder), REPORT)
     print("usage: python -m audit.backends.replay FOLDER | --device", file=sys.stderr)
     return _USAGE
 

@@ -35,9 +35,8 @@ def bench(folder: Path, say: Callable[[str], None]) -> None:
     operator, shape = find(Path(order.project)).shape(order.shape)
     assert operator.bench is not None
     declared = replace(operator.bench, axes=order.axes)
-    driver, context, stream = Driver(), c_void_p(), c_void_p()
-    driver.call("cuDevicePrimaryCtxRetain", byref(context), driver.device)
-    driver.call("cuCtxSetCurrent", context)
+    driver, stream = Driver(), c_void_p()
+    driver.enter()
     driver.call("cuStreamCreate", byref(stream), _NON_BLOCKING)
     clock = Clock(driver, stream)
     counting = (folder / order.comparison.cubin).read_bytes()

@@ -18,13 +18,14 @@ import numpy as np
 
 from audit import sparse
 from audit.arena import Slot
-from audit.backends.driver import CudaError, Driver, NoDriver, Refused
-from audit.backends.launches import LaunchError, Launches, Seen, load_kernels
+from audit.backends.driver import CudaError, Driver, Refused
+from audit.backends.launches import Launches, Seen, load_kernels
+from audit.backends.replay import reporting
 from audit.build.identity import fnv1a64
 from audit.bundle import MANIFEST, Bundle, BundledStep
 
 ORDER, REPORT = "sanitize.json", "sanitize.report"
-_ENDED_BADLY, _USAGE = 1, 2
+_USAGE = 2
 _NON_BLOCKING = 1
 
 
@@ -89,10 +90,9 @@ def launch(folder: Path, report: Callable[[str], None]) -> None:
     order = msgspec.json.decode((folder / ORDER).read_bytes(), type=Order)
     cubin = (folder / order.cubin).read_bytes()
     report(f"identity {fnv1a64(cubin)}")
-    driver, context, stream = Driver(), c_void_p(), c_void_p()
+    driver, stream = Driver(), c_void_p()
     try:
-        driver.call("cuDevicePrimaryCtxRetain", byref(context), driver.device)
-        driver.call("cuCtxSetCurrent", context)
+        driver.enter()
         driver.call("cuStreamCreate", byref(stream), _NON_BLOCKING)
         kernels = load_kernels(driver, cubin, {entry: order.symbols[entry] for entry in bundle.entries})
     except CudaError as error:
@@ -117,25 +117,7 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 1:
         print("usage: python -m audit.sanitize.target FOLDER", file=sys.stderr)
         return _USAGE
-    folder = Path(arguments[0])
-    with (folder / REPORT).open("w", buffering=1, encoding="utf-8") as file:  # a line is there once it is written
-
-        def report(line: str) -> None:
-            file.write(line.replace("\n", " ") + "\n")
-
-        try:
-            launch(folder, report)
-        except NoDriver as error:
-            report(f"refused driver {error}")
-        except Refused as error:
-            report(f"refused device {error}")
-        except LaunchError as error:
-            report(f"error launch {error}")
-        except CudaError as error:
-            report(f"refused device {error}" if error.kind == "device" else f"error {error.kind} {error}")
-        else:
-            return 0
-    return _ENDED_BADLY
+    return reporting(launch, Path(arguments[0]), REPORT)
 
 
 if __name__ == "__main__":

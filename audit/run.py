@@ -73,6 +73,8 @@ def _all_cases(
         pool.shutdown(wait=False, cancel_futures=True)
         child.abort()
         raise
+    finally:
+        cuda.release()
     if executor is None:
         pool.shutdown()
     by_case = {future.result().record.case.id: future.result() for future in futures}

@@ -40,20 +40,27 @@ def execute(
         start_new_session=True,
         env=env,
     )
-    _running.add(process)
+    watch(process)
     try:
         _, errors = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         lines = reported(report)
         return TimedOut(limit, lines[-1] if lines else "the start")
     finally:
-        _end(process)
-        _running.discard(process)
-    seconds = time.monotonic() - began
-    lines = reported(report)
-    if process.returncode == 0 and lines[-1:] == ["done"]:
+        end(process)
+    return understood(process.returncode, reported(report), errors, files, time.monotonic() - began)
+
+
+def watch(process: subprocess.Popen[bytes]) -> None:
+    """From now on `abort` kills this process too, which leads a session."""
+    _running.add(process)
+
+
+def understood(code: int, lines: Sequence[str], errors: bytes, files: Files, seconds: float) -> Completed | Crashed:
+    """The outcome of a process, or of one bundle of a worker, that ended with `code` and left these lines."""
+    if code == 0 and lines[-1:] == ["done"]:
         return _completed(lines, files, seconds)
-    return _crashed(process.returncode, lines, errors.decode(errors="replace"), seconds)
+    return _crashed(code, lines, errors.decode(errors="replace"), seconds)
 
 
 def reported(report: Path) -> list[str]:
@@ -99,8 +106,12 @@ def _crashed(code: int, lines: Sequence[str], errors: str, seconds: float) -> Cr
     return Crashed(kind, f"after {last}: {said or 'no message'}", seconds)
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group: what a kernel's bug left running must not outlive its case."""
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End the whole group, unwatched from then on: what a kernel's bug left running must not outlive its case.
+
+    Raises AuditError where the process does not even end when it is killed.
+    """
+    _running.discard(process)
     _kill(process)
     try:
         process.wait(_DEATH_LIMIT)
@@ -109,8 +120,9 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             f"process {process.pid} still runs {_DEATH_LIMIT:g} s after it was killed: its device does not let go of "
             "it; restart the machine or its GPU before running on"
         ) from None
-    if process.stderr:
-        process.stderr.close()
+    for stream in (process.stdout, process.stderr):
+        if stream:
+            stream.close()
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -1,11 +1,12 @@
-"""The CUDA backend: a bundle and its cubin, replayed on a GPU by a child process.
+"""The CUDA backend: a bundle and its cubin, replayed on a GPU by a worker process.
 
 `plain` launches one kernel after the other and waits for each; `graph` captures all launches once, before the first
-step, and replays that one graph for every step. One process does both: its start costs more than its kernels.
+step, and replays that one graph for every step.
 """
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import re
@@ -20,7 +21,7 @@ from audit.backends import child
 from audit.backends.driver import DeviceInfo
 from audit.backends.outcome import Completed, Crashed, Outcome, TimedOut
 from audit.backends.replay import ORDER, REPORT, Mode, Order
-from audit.backends.room import Room
+from audit.backends.workers import Workers
 from audit.build.cuda import CubinBuild
 from audit.bundle import Bundle
 from audit.errors import PlanError, ToolMissing
@@ -30,7 +31,9 @@ _MODULE = "audit.backends.replay"
 _DEVICE_LIMIT = 60.0  # seconds; the first look at a GPU that sleeps takes some
 _CONTEXT_BYTES = 512 * 2**20  # what the driver takes for itself on the largest devices, a process
 _PAGE = 2**21  # bytes; the driver gives a buffer no less
-_room = Room(min(os.cpu_count() or 1, 8))  # a start keeps a core busy, and the driver serves starts in turn
+_COMMAND = (sys.executable, "-P", "-m", _MODULE)
+_workers = Workers(min(os.cpu_count() or 1, 8), _CONTEXT_BYTES)  # the driver serves their starts in turn
+atexit.register(_workers.end)
 PLAIN: tuple[Mode, ...] = ("plain",)
 BOTH: tuple[Mode, ...] = ("plain", "graph")
 
@@ -40,14 +43,14 @@ def run(
 ) -> tuple[Outcome, ...]:
     """Execute a bundle, written to `folder`, with a cubin: an outcome for each of `modes`, or the one that ended all.
 
-    `limit` in seconds, for all modes and the start of the process. Raises ToolMissing without a driver or device,
-    PlanError where the device cannot run the cubin or hold the bundle.
+    `limit` in seconds, for all modes and, for the first bundle of a worker, the start of its process. Raises
+    ToolMissing without a driver or device, PlanError where the device cannot run the cubin or hold the bundle.
     """
     device = require_device()
     refuse(bundle, build, device)
-    command = prepare(folder, bundle, build, modes)
-    with _room.of(needed_bytes(bundle), device.memory):
-        outcome = child.execute(command, folder / REPORT, {}, limit, environment())
+    _prepare(folder, bundle, build, modes)
+    with _workers.one(_COMMAND, environment(), needed_bytes(bundle), device.memory) as worker:
+        outcome = worker.execute(folder.resolve(), folder / REPORT, {}, limit)
     lines = child.reported(folder / REPORT)
     for line in lines:
         word, _, rest = line.partition(" ")
@@ -64,9 +67,13 @@ def run(
     )
 
 
-def prepare(folder: Path, bundle: Bundle, build: CubinBuild, modes: Sequence[Mode] = PLAIN) -> list[str]:
-    """Write what the child needs beside the bundle; the command that replays it, in an `environment()`."""
-    folder = folder.resolve()
+def release() -> None:
+    """End the workers that wait for bundles, and give their memory on the device back."""
+    _workers.end()
+
+
+def _prepare(folder: Path, bundle: Bundle, build: CubinBuild, modes: Sequence[Mode]) -> None:
+    """Write what the worker needs beside the bundle."""
     saves = {
         mode: {
             step: {name: path.name for name, path in named.items()}
@@ -77,7 +84,6 @@ def prepare(folder: Path, bundle: Bundle, build: CubinBuild, modes: Sequence[Mod
     symbols = {entry: build.symbols[entry] for entry in build.identity.entries}
     (folder / _CUBIN).write_bytes(build.cubin)
     (folder / ORDER).write_bytes(msgspec.json.encode(Order(tuple(modes), _CUBIN, symbols, saves)))
-    return [sys.executable, "-P", "-m", _MODULE, str(folder)]
 
 
 def environment() -> dict[str, str]:
@@ -93,7 +99,7 @@ def require_device() -> DeviceInfo:
 
     Raises ToolMissing where there is no driver, no device, or no answer.
     """
-    command = [sys.executable, "-P", "-m", _MODULE, "--device"]
+    command = [*_COMMAND, "--device"]
     try:
         asked = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=_DEVICE_LIMIT, env=environment()

@@ -90,6 +90,7 @@ class Launches:
         self._driver.call("cuStreamEndCapture", self._stream, byref(graph))
         self._nodes = tuple(self._seen(node) for node in self._chain(graph))
         self._driver.call("cuGraphInstantiateWithFlags", byref(executable), graph, 0)
+        self._driver.call("cuGraphDestroy", graph)
         self._graph = executable
 
     def enqueue(self) -> None:
@@ -113,6 +114,12 @@ class Launches:
         self._driver.call("cuStreamSynchronize", self._stream)
         for node in self._nodes:
             on_end(node)
+
+    def free(self) -> None:
+        """Destroy the graph and the stream, which must be one of its own."""
+        if self._graph is not None:
+            self._driver.call("cuGraphExecDestroy", self._graph)
+        self._driver.call("cuStreamDestroy_v2", self._stream)
 
     def _launch(self, prepared: Prepared) -> None:
         launch = prepared.launch
@@ -192,6 +199,11 @@ def load_kernels(driver: Driver, cubin: bytes, symbols: Mapping[str, str]) -> di
         driver.call("cuModuleGetFunction", byref(function), module, symbol.encode())
         kernels[entry] = Kernel(entry, symbol, module, function, _parameters(driver, function))
     return kernels
+
+
+def unload(driver: Driver, kernels: Mapping[str, Kernel]) -> None:
+    """Unload the module of `kernels`, which are of one."""
+    driver.call("cuModuleUnload", next(iter(kernels.values())).module)
 
 
 def _parameters(driver: Driver, function: c_void_p) -> tuple[int, ...]:

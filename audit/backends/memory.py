@@ -33,6 +33,11 @@ class DeviceBuffers:
         for slot in self._slots.values():
             self._upload(self._folder / slot.file, self._bases[slot.name], slot.file_size)
 
+    def free(self) -> None:
+        """Give all of them back."""
+        for base in self._bases.values():
+            self._driver.call("cuMemFree_v2", base)
+
     def address(self, name: str) -> int:
         """Where the data of a buffer start."""
         return self._bases[name] + self._slots[name].offset

@@ -1,13 +1,14 @@
-"""The process that replays a bundle on a GPU: `python -m audit.backends.replay FOLDER`.
+"""The process that replays bundles on a GPU: `python -m audit.backends.replay`, a worker of `audit.backends.workers`.
 
-Beside the bundle the folder holds `cuda.json` (`Order`) and the cubin. The report has the host program's lines:
+Beside the bundle its folder holds `cuda.json` (`Order`) and the cubin. The report has the host program's lines:
 identity, step, launch, error, done; `mode`, before the steps of each; and `refused`, where what stands in the way is
-not a kernel.
+not a kernel. Every bundle has a module, a stream and allocations of its own, which are gone before the next.
 `python -m audit.backends.replay --device` prints a line of JSON about the device instead.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
-from audit.backends.launches import LaunchError, Launches, Seen, load_kernels
+from audit.backends.launches import LaunchError, Launches, Seen, load_kernels, unload
 from audit.backends.memory import DeviceBuffers
 from audit.build.identity import fnv1a64
 from audit.bundle import MANIFEST, Bundle
@@ -40,7 +41,7 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     """All steps of the bundle in `folder`, in every mode; `report` takes one line at a time.
 
     Each mode begins with the buffers as the bundle has them. The inputs' files are left as the first mode left the
-    inputs.
+    inputs. What an error leaves on the device only the end of the process takes away.
 
     Raises NoDriver or Refused before anything runs, LaunchError or CudaError for what a kernel or its launch did.
     """
@@ -85,6 +86,9 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
                 buffers.save(slot.name, slot.file + _AFTER)  # aside: the next mode loads the bundle's own
     for slot in inputs:
         (folder / (slot.file + _AFTER)).replace(folder / slot.file)
+    launches.free()
+    buffers.free()
+    unload(driver, kernels)
     report("done")
 
 
@@ -119,14 +123,27 @@ def _describe_device() -> int:
     return 0
 
 
+def _serve() -> int:
+    """Replay the bundles whose folders come line by line, until one ends badly; each is answered with its exit code."""
+    with os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1) as answers:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # what kernels print is no answer
+        for line in sys.stdin:
+            code = reporting(replay, Path(line.rstrip("\n")), REPORT)
+            print(code, file=answers)
+            if code != 0:
+                return code
+    return 0
+
+
 def main(arguments: Sequence[str]) -> int:
     """The exit code."""
     match arguments:
         case ["--device"]:
             return _describe_device()
-        case [folder]:
-            return reporting(replay, Path(folder), REPORT)
-    print("usage: python -m audit.backends.replay FOLDER | --device", file=sys.stderr)
+        case []:
+            return _serve()
+    print("usage: python -m audit.backends.replay [--device]", file=sys.stderr)
     return _USAGE
 
 

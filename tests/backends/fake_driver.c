@@ -14,7 +14,7 @@
 #undef cuGraphGetEdges  // the symbol without suffix takes no edge data
 #undef cuEventElapsedTime
 
-enum { kMaxLaunches = 64 };
+enum { kMaxLaunches = 64, kAhead = 512 };  // kAhead bytes before an allocation keep its size
 static const CUresult kStrayError = CUDA_ERROR_ILLEGAL_ADDRESS;
 
 typedef struct {
@@ -132,11 +132,15 @@ CUresult cuMemAlloc(CUdeviceptr* base, size_t bytes) {
   if (bytes == 0 || capturing) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > memory() - allocated) return CUDA_ERROR_OUT_OF_MEMORY;
   void* place = 0;
-  if (posix_memalign(&place, 512, bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
-  memset(place, 0xAB, bytes);
-  return allocated += bytes, *base = (CUdeviceptr)place, CUDA_SUCCESS;
+  if (posix_memalign(&place, kAhead, kAhead + bytes) != 0) return CUDA_ERROR_OUT_OF_MEMORY;
+  *(size_t*)place = bytes;
+  memset((char*)place + kAhead, 0xAB, bytes);
+  return allocated += bytes, *base = (CUdeviceptr)place + kAhead, CUDA_SUCCESS;
 }
-CUresult cuMemFree(CUdeviceptr base) { return free((void*)base), CUDA_SUCCESS; }
+CUresult cuMemFree(CUdeviceptr base) {
+  void* const place = (void*)(base - kAhead);
+  return allocated -= *(size_t*)place, free(place), sticky;
+}
 CUresult cuMemsetD8(CUdeviceptr to, unsigned char value, size_t bytes) {
   return memset((void*)to, value, bytes), sticky;
 }
@@ -156,6 +160,9 @@ CUresult cuMemcpyDtoH(void* to, CUdeviceptr from, size_t bytes) {
 }
 CUresult cuModuleLoadData(CUmodule* module, const void* image) {
   return loaded = *module = (CUmodule)image, memcmp(image, "\177ELF", 4) == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_IMAGE;
+}
+CUresult cuModuleUnload(CUmodule module) {
+  return module == loaded ? loaded = 0, CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
   (void)module;
@@ -184,6 +191,9 @@ CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
 }
 CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
   return *stream = (CUstream)&captured, flags == CU_STREAM_NON_BLOCKING ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuStreamDestroy(CUstream stream) {
+  return stream == (CUstream)&captured ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 CUresult cuStreamSynchronize(CUstream stream) {
   return (void)stream, capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : sticky;
@@ -252,6 +262,8 @@ CUresult cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* p
 CUresult cuGraphInstantiate(CUgraphExec* executable, CUgraph graph, unsigned long long flags) {
   return *executable = (CUgraphExec)graph, flags ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
+CUresult cuGraphDestroy(CUgraph graph) { return graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE; }  // as its executable
+CUresult cuGraphExecDestroy(CUgraphExec executable) { return free(executable), CUDA_SUCCESS; }
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   const Graph* const g = (const Graph*)executable;
   if (stream != (CUstream)&captured) return CUDA_ERROR_INVALID_VALUE;

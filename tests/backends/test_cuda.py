@@ -255,6 +255,22 @@ def test_a_stray_access_is_a_crash_with_cudas_words(build: CubinBuild, tmp_path:
     assert "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered" in outcome.message
 
 
+@pytest.mark.usefixtures("fake")
+def test_a_bundle_leaves_nothing_on_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device has 1 MiB, a bundle takes more than half of it, and one process replays all of them."""
+    monkeypatch.setenv("FAKE_CUDA", "small")
+    for n in range(3):
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        written = lay(folder, [SCALE], n=70_000)
+        assert 2**19 < sum(slot.file_size for slot in written.slots) < 2**20
+        outcomes = cuda.run(folder, written, by_hand(), 60, BOTH)
+        assert [type(outcome) for outcome in outcomes] == [Completed, Completed]
+        assert len(cuda._workers._idle) == 1
+    cuda.release()
+    assert cuda._workers._idle == []
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_kernel_without_end_is_killed(build: CubinBuild, tmp_path: Path, mode: Mode) -> None:
     written = lay(tmp_path, [SCALE, launch("spin", "y", blocks=1, threads=1)])
@@ -395,6 +411,8 @@ def test_without_a_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, unask
 
 
 def test_usage() -> None:
-    done = subprocess.run([sys.executable, "-m", "audit.backends.replay"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "audit.backends.replay", "x"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 2
     assert done.stderr.startswith("usage: ")

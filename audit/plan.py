@@ -178,16 +178,17 @@ def _captured(project: Project, operator: Operator, shape: Shape, selection: Sel
 
 
 def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = False) -> tuple[PlannedVariant, ...]:
-    """Parents before children: those named and the parents they are compared with; without names the operator's own.
+    """Parents before children: those named and their parents; without names the operator's own.
 
     These are all that are not closed; but where some are admitted, experimental ones run only if named or with `full`.
+    Each is compared with its nearest ancestor among them: what was closed, or only led here, is passed over.
     A parent that is there for its child alone is judged by the bounds, not by its own parent's bytes.
     """
     settled = any(variant.status == "admitted" for variant in operator.variants) and not full
     left_out = ("closed", "experimental") if settled else ("closed",)
     usual = [variant for variant in operator.variants if variant.status not in left_out]
     chosen = [operator.variant(name) for name in names] or usual
-    wanted = {variant.name for variant in chosen} | {variant.parent for variant in chosen if variant.parent}
+    wanted = {variant.name for variant in chosen} | {variant.parent for variant in chosen if variant.parent and names}
     ordered: list[str] = []
 
     def add(name: str, below: tuple[str, ...] = ()) -> None:
@@ -199,12 +200,15 @@ def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = F
         if name in wanted and name not in ordered:
             ordered.append(name)
 
+    def nearest(parent: str | None) -> str | None:
+        while parent is not None and parent not in wanted:
+            parent = operator.variant(parent).parent
+        return parent
+
     for variant in chosen:
         add(variant.name)
     return tuple(
-        PlannedVariant(
-            v.name, v.parent if v.parent in wanted else None, v.status, v.code.path, v.note, v.why, v.evidence
-        )
+        PlannedVariant(v.name, nearest(v.parent), v.status, v.code.path, v.note, v.why, v.evidence)
         for v in map(operator.variant, ordered)
     )
 

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from audit.spec import Status, Variant
 
-_SCALAR = "reports/h200/20261129T172327Z-q1-8d1dd9"
+_SCALAR = "reports/h200/20261129T220157Z-q1-72e07f"
 _SCALAR_TIMES = "reports/h200/20261129T202442Z-bench-q1-828763"
-_GROUPED = "reports/h200/20261129T190209Z-q6-fdf6d3"
+_GROUPED = "reports/h200/20261129T215503Z-q6-35622f"
 _GROUPED_TIMES = "reports/h200/20261129T184849Z-bench-q6-feb17c"
 _GROUPED_CLEAN = "reports/h200/20261129T195838Z-sanitize-q6-4d5eaf"
 _NOT_TIMED_HERE = "it has not been timed on the H200"
@@ -34,8 +34,8 @@ STANDING = {
         "shared_kv": _ADMITTED_SCALAR,
         "lookup": _ADMITTED_SCALAR,
         "compact_page_map": _ADMITTED_SCALAR,
-        "token_groups": Standing("experimental", evidence=(_SCALAR_TIMES,)),
-        "token_ahead": Standing("experimental", evidence=(_SCALAR_TIMES,)),
+        "token_groups": _ADMITTED_SCALAR,
+        "token_ahead": _ADMITTED_SCALAR,
         "head_halves": Standing(
             "closed", "slower than token_ahead at every context: 1.016 to 1.082 of its time", (_SCALAR_TIMES,)
         ),
@@ -51,7 +51,9 @@ STANDING = {
         "visible_tile": Standing("admitted", evidence=(_GROUPED, _GROUPED_TIMES, _GROUPED_CLEAN)),
         "direct_fragments": Standing("experimental"),
         "warp_roles": Standing("experimental"),
-        "rolled_steps": Standing("experimental"),
+        "rolled_steps": _ADMITTED_GROUPED,
+        "lean_roles": Standing("experimental"),
+        "even_roles": Standing("experimental"),
         "n64": Standing("closed", f"slower in the source work (V100); {_NOT_TIMED_HERE}"),
         "register_softmax": Standing("closed", f"slower in the source work (V100); {_NOT_TIMED_HERE}"),
         "m8n32_qk": Standing("closed", f"slower in the source work (V100); {_NOT_TIMED_HERE}"),

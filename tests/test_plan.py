@@ -36,7 +36,7 @@ def test_default_plan_of_q6_is_the_written_list() -> None:
     assert len([case for case in plan.cases if case.capture]) == 9
     assert len({case.probe for case in plan.cases if case.probe}) == 10
     assert len([case for case in plan.cases if case.unnamed != QUIET]) == 4
-    assert plan.audits == 37 * 6
+    assert plan.audits == 37 * 7
     assert "live row lengths 124..129" in plan.described[plain[8].id]
     assert not plan.pruned
 
@@ -94,8 +94,15 @@ def test_a_variant_brings_its_direct_parent_first() -> None:
     assert planned("shared_kv") == [("vector_loads", None), ("shared_kv", "vector_loads")]
     assert planned("control") == [("control", None)]
     assert [name for name, _ in planned()] == [
-        "control", "vector_loads", "shared_kv", "page_specialized", "ordered_qk_pv", "visible_tile"
+        "control", "vector_loads", "shared_kv", "page_specialized", "ordered_qk_pv", "visible_tile", "rolled_steps"
     ]  # fmt: skip
+
+
+def test_what_is_left_out_is_passed_over_by_its_children() -> None:
+    """rolled_steps comes from direct_fragments and warp_roles, which are not in the default plan."""
+    assert make("q6").variants[-1].parent == "visible_tile"
+    assert make("q6", full=True).variants[-1].parent == "warp_roles"
+    assert make("q6", variants=["rolled_steps"]).variants[-1].parent == "warp_roles"
 
 
 def test_captures_and_probes_alone_and_none() -> None:

@@ -14,9 +14,9 @@ from audit.sanitize import store as sanitize_store
 from .conftest import ROOT
 
 REPORTS = ROOT / "reports"
-RETAINED = sorted(path.parent for path in REPORTS.rglob("evidence.json"))
-BENCHES = sorted(path.parent for path in REPORTS.rglob("bench.json"))
-SESSIONS = sorted(path.parent for path in REPORTS.rglob("sanitize.json"))
+RETAINED = sorted(path.parent for path in REPORTS.rglob("evidence.json*"))
+BENCHES = sorted(path.parent for path in REPORTS.rglob("bench.json*"))
+SESSIONS = sorted(path.parent for path in REPORTS.rglob("sanitize.json*"))
 
 
 def line(folder: Path) -> str:

@@ -32,7 +32,7 @@ _DEVICE_LIMIT = 60.0  # seconds; the first look at a GPU that sleeps takes some
 _CONTEXT_BYTES = 512 * 2**20  # what the driver takes for itself on the largest devices, a process
 _PAGE = 2**21  # bytes; the driver gives a buffer no less
 _COMMAND = (sys.executable, "-P", "-m", _MODULE)
-_workers = Workers(min(os.cpu_count() or 1, 8), _CONTEXT_BYTES)  # the driver serves their starts in turn
+_workers = Workers(min(os.cpu_count() or 1, 4), _CONTEXT_BYTES)  # the driver serves their starts in turn
 atexit.register(_workers.end)
 PLAIN: tuple[Mode, ...] = ("plain",)
 BOTH: tuple[Mode, ...] = ("plain", "graph")

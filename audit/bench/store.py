@@ -12,7 +12,7 @@ import msgspec
 from audit.bench import curve as curves
 from audit.bench.curve import Curve
 from audit.bench.schema import SCHEMA, BenchEvidence
-from audit.evidence import folder
+from audit.evidence import folder, packing
 from audit.evidence.folder import REPORT
 
 BENCH, CURVE = "bench.json", "curve.json"
@@ -39,7 +39,7 @@ class Draft(folder.Partial):
 
 def load(path: Path) -> Recorded:
     """Read a whole bench from its folder or its bench.json; EvidenceError says what is wrong with it."""
-    home = path.parent if path.name == BENCH else path
+    home = path.parent if packing.plain(path.name) == BENCH else path
     found = folder.verified(home, (BENCH, CURVE))
     folder.require(found, (BENCH,), home)
     evidence = folder.decode(found[BENCH], home / BENCH, BenchEvidence, SCHEMA)

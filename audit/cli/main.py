@@ -25,6 +25,7 @@ _COMMANDS = {
     "report": "Render evidence as one HTML page.",
     "diff": "What changed from one evidence to another.",
     "verify": "Is evidence whole, unaltered, and of today's sources?",
+    "retain": "Keep evidence, small enough for a repository.",
     "gate": "One verdict by the project's policy, for CI.",
     "capture": "Record inputs from a live model.",
     "faults": "Plant every known fault and see it caught.",

@@ -14,7 +14,7 @@ from audit.bench import store as bench_store
 from audit.bench.schema import BenchEvidence
 from audit.errors import EvidenceError
 from audit.evidence import folder as folders
-from audit.evidence import store
+from audit.evidence import packing, store
 from audit.evidence.schema import Evidence
 from audit.project import find
 from audit.report import index, pages, render_bench, render_sanitize
@@ -54,14 +54,14 @@ def command(evidence: Path | None, output: Path | None, show: bool, listing: boo
 
 def home_of(path: Path) -> Path:
     """The folder of evidence, where its record is named."""
-    return path.parent if path.name in _RECORDS else path
+    return path.parent if packing.plain(path.name) in _RECORDS else path
 
 
 def load_record(home: Path) -> Record:
     """The verified record of a folder; which one lies there says which kind it is. EvidenceError for what is wrong."""
-    if (home / sanitize_store.SANITIZE).is_file():
+    if packing.lies(home, sanitize_store.SANITIZE):
         return sanitize_store.load(home)
-    if (home / bench_store.BENCH).is_file():
+    if packing.lies(home, bench_store.BENCH):
         return bench_store.load(home).evidence
     return store.load(home)
 

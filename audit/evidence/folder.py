@@ -18,11 +18,11 @@ from typing import TypeVar
 import msgspec
 
 from audit.errors import EvidenceError
-from audit.evidence import statement
+from audit.evidence import packing, statement
+from audit.evidence.packing import SIZE_LIMIT
 from audit.evidence.statement import STATEMENT
 
 REPORT, SUMS = "report.html", "SHA256SUMS"
-SIZE_LIMIT = 256 * 2**20
 _LINE = re.compile(rb"(?P<digest>[0-9a-f]{64})  (?P<name>[^\n\0]+)")
 _NAMES_TRIED = 100
 _Record = TypeVar("_Record", bound=msgspec.Struct)
@@ -64,8 +64,8 @@ class Partial:
         return self.final
 
 
-def verified(folder: Path, wanted: Collection[str]) -> dict[str, bytes]:
-    """Those of the wanted files that are listed, by name, after every listed file was found unchanged.
+def verified(folder: Path, wanted: Collection[str] | None = None) -> dict[str, bytes]:
+    """Those of the wanted files that are listed (None: all), unpacked, after every listed file was found unchanged.
 
     EvidenceError says what is wrong with the folder.
     """
@@ -79,8 +79,8 @@ def verified(folder: Path, wanted: Collection[str]) -> dict[str, bytes]:
         content = file.read_bytes()
         if hashlib.sha256(content).hexdigest() != recorded:
             raise EvidenceError(f"{file}: expected sha256 {recorded[:16]}..., but the file differs: it was altered")
-        if name in wanted:
-            found[name] = content
+        if wanted is None or packing.plain(name) in wanted:
+            found[packing.plain(name)] = packing.unpacked(name, content, folder)
     return found
 
 
@@ -111,7 +111,7 @@ def decode(raw: bytes, where: Path, kind: type[_Record], schema: int, *older: in
 
 def latest(runs: Path, *records: str) -> Path:
     """The newest whole folder in a runs folder that holds one of these records."""
-    whole = {path.parent for record in records for path in runs.glob(f"*/{record}")}
+    whole = {path.parent for record in records for path in runs.glob(f"*/{record}*")}
     seen = sorted(folder for folder in whole if not folder.name.startswith("."))
     if not seen:
         raise EvidenceError(f"{runs}: no evidence there yet; make some with `audit run --shape NAME`")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from audit.evidence import folder
+from audit.evidence import folder, packing
 from audit.evidence.folder import REPORT
 from audit.evidence.schema import OLDER, SCHEMA, Evidence
 from audit.plan import Plan
@@ -28,7 +28,7 @@ class Draft(folder.Partial):
 
 def load(path: Path) -> Evidence:
     """Read whole evidence from its folder or its evidence.json; EvidenceError says what is wrong with it."""
-    home = path.parent if path.name == EVIDENCE else path
+    home = path.parent if packing.plain(path.name) == EVIDENCE else path
     found = folder.verified(home, (EVIDENCE, PLAN))
     folder.require(found, (EVIDENCE, PLAN), home)
     return decode(found[EVIDENCE], home / EVIDENCE)

@@ -19,7 +19,7 @@ from audit.bench import store as bench_store
 from audit.bench.schema import BenchEvidence
 from audit.checks.result import Verdict
 from audit.errors import EvidenceError
-from audit.evidence import agreement, folder, statement, store
+from audit.evidence import agreement, folder, packing, statement, store
 from audit.evidence.currency import Stale, stale
 from audit.evidence.schema import Evidence
 from audit.evidence.statement import STATEMENT
@@ -69,21 +69,23 @@ class Verified:
 
 def verify(path: Path, project: Project) -> Verified:
     """Look at one folder of evidence (or at the record in it); nothing is raised for what is wrong with it."""
-    home = path.parent if path.name in _KINDS else path
+    home = path.parent if packing.plain(path.name) in _KINDS else path
     try:
         files = _files(home)
     except EvidenceError as error:
-        there = (home / folder.SUMS).is_file() and not _unfinished(home)
-        return Verified(home, None, (Fault("altered" if there else "not whole", str(error)),))
+        listing = (home / folder.SUMS).is_file() and not _unfinished(home)
+        return Verified(home, None, (Fault("altered" if listing else "not whole", str(error)),))
     if faults := [*_bytes(home, files)]:
         return Verified(home, None, tuple(faults))
-    name = next((name for name in _KINDS if name in files), None)
+    there = {packing.plain(name) for name in files}
+    name = next((name for name in _KINDS if name in there), None)
     if name is None:
         return Verified(home, None, (Fault("not whole", f"{home}: expected one of {', '.join(_KINDS)} to be listed"),))
     kind = _KINDS[name]
-    if missing := [needed for needed in kind.needed if needed not in files]:
+    if missing := [needed for needed in kind.needed if needed not in there]:
         return Verified(home, None, (Fault("not whole", f"{home}: lacks {', '.join(missing)}"),))
     try:
+        files = {packing.plain(name): packing.unpacked(name, content, home) for name, content in files.items()}
         record = kind.load(home)
     except EvidenceError as error:
         return Verified(home, None, (Fault("not whole", str(error)),))
@@ -104,8 +106,8 @@ def find(path: Path) -> tuple[Path, ...]:
 
     Folders of runs that did not finish are left out, unless one is named.
     """
-    home = path.parent if path.name in _KINDS or path.name == folder.SUMS else path
-    if (home / folder.SUMS).is_file() or any((home / name).is_file() for name in _KINDS):
+    home = path.parent if packing.plain(path.name) in _KINDS or path.name == folder.SUMS else path
+    if (home / folder.SUMS).is_file() or any(packing.lies(home, name) for name in _KINDS):
         return (home,)
     marks = (folder.SUMS, *_KINDS)
     found = {file.parent for mark in marks for file in home.rglob(mark)}
@@ -149,7 +151,7 @@ def _unfinished(home: Path) -> bool:
 def _plain(home: Path, name: str) -> bool:
     file = home / name
     inside = Path(name).name == name and not file.is_symlink() and file.is_file()
-    return inside and file.stat().st_size <= folder.SIZE_LIMIT
+    return inside and file.stat().st_size <= packing.SIZE_LIMIT
 
 
 def _bytes(home: Path, files: dict[str, bytes]) -> Iterator[Fault]:

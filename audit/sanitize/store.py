@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from audit.evidence import folder
+from audit.evidence import folder, packing
 from audit.evidence.folder import REPORT
 from audit.sanitize.schema import SCHEMA, SanitizeEvidence, SanitizePlan
 
@@ -24,7 +24,7 @@ class Draft(folder.Partial):
 
 def load(path: Path) -> SanitizeEvidence:
     """Read a whole session from its folder or its sanitize.json; EvidenceError says what is wrong with it."""
-    home = path.parent if path.name == SANITIZE else path
+    home = path.parent if packing.plain(path.name) == SANITIZE else path
     found = folder.verified(home, (SANITIZE, PLAN))
     folder.require(found, (SANITIZE, PLAN), home)
     return folder.decode(found[SANITIZE], home / SANITIZE, SanitizeEvidence, SCHEMA)

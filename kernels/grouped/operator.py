@@ -80,6 +80,6 @@ grouped = Operator(
     omission_share=omissions,
     measured={"out": "out", "precast": "out"},
     sanitize={"": plans.SANITIZED},
-    default="visible_tile",
+    default="rolled_steps",
     bench=workset.BENCH,
 )

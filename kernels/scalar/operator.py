@@ -81,6 +81,6 @@ scalar = Operator(
     omission_share=omissions,
     measured={"out": "out", "precast": "out"},
     sanitize={"": plans.SANITIZED},
-    default="compact_page_map",
+    default="token_ahead",
     bench=workset.BENCH,
 )

@@ -1,0 +1,54 @@
+"""Files of evidence that lie compressed: `evidence.json` as `evidence.json.gz`, which SHA256SUMS then lists."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from audit.errors import EvidenceError
+
+SIZE_LIMIT = 256 * 2**20
+"""Bytes of a file, as it lies and unpacked: what claims more is not read."""
+_PACKED = ".gz"
+_GZIP = 31  # for zlib: a gzip header, and the largest window
+
+
+def plain(name: str) -> str:
+    """The name of what a file holds once it is unpacked."""
+    return name.removesuffix(_PACKED)
+
+
+def lies(home: Path, name: str) -> bool:
+    """Whether a folder has a file of that name, compressed or not."""
+    return (home / name).is_file() or (home / (name + _PACKED)).is_file()
+
+
+def read(home: Path, name: str) -> bytes:
+    """What a file of a folder holds, nothing verified. Raises OSError or EvidenceError where it cannot be read."""
+    if (home / name).is_file():
+        return (home / name).read_bytes()
+    return unpacked(name + _PACKED, (home / (name + _PACKED)).read_bytes(), home)
+
+
+def packed(files: Mapping[str, bytes], names: Collection[str]) -> dict[str, bytes]:
+    """The files, those of `names` compressed; the same content gives the same bytes with the same zlib."""
+    return {
+        (name + _PACKED if name in names else name): gzip.compress(content, mtime=0) if name in names else content
+        for name, content in files.items()
+    }
+
+
+def unpacked(name: str, content: bytes, home: Path) -> bytes:
+    """What a file holds. EvidenceError where it cannot be unpacked, or is larger than a file may be."""
+    if name == plain(name):
+        return content
+    stream = zlib.decompressobj(wbits=_GZIP)
+    try:
+        found = stream.decompress(content, SIZE_LIMIT)
+    except zlib.error as error:
+        raise EvidenceError(f"{home / name}: cannot be unpacked ({error})") from None
+    if not stream.eof or stream.unused_data:
+        raise EvidenceError(f"{home / name}: expected one whole gzip file of at most {SIZE_LIMIT:,} bytes unpacked")
+    return found

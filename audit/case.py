@@ -37,7 +37,7 @@ def audit_case(
     """Audit every planned variant in one case. Raises AuditError only for what is the user's to mend."""
     operator = project.operators[plan.operator]
     capture = load_capture(project, case)
-    prepared = _prepare(operator, case, capture)
+    prepared = _prepare(operator, msgspec.structs.replace(case, gpu=plan.backend == "cuda"), capture)
     views: dict[str, View] = {}
     audits = []
     builds: dict[str, BuildIdentity] = {}
@@ -71,6 +71,11 @@ def audit_case(
         capture_sha256=capture.manifest_sha256 if capture else None,
         steps=tuple(prepared.steps),
         omission_share=share,
+        computed_by={
+            one.name: ask(case, f"computed_by of {one.name}", one.computed_by, prepared.case)
+            for one in operator.references
+            if one.computed_by
+        },
     )
     return CaseOutcome(record, tuple(audits), builds, tuple(exposures))
 

@@ -84,6 +84,7 @@ class Case(msgspec.Struct, frozen=True):
     first_step_only: bool = False
     unnamed: tuple[str, ...] = ()  # axes that its name leaves out
     arch: str = "sm_90"  # whose tensor cores the results are those of
+    gpu: bool = False  # while it is audited: references may use the GPU on which the kernels run; plans leave it
 
     def __getattr__(self, name: str) -> Any:
         """Axis values read as attributes: `case.rows`."""
@@ -215,12 +216,14 @@ class Variant:
 class Reference:
     """What the result should be: `compute(case, inputs)` gives named arrays, of FP64 or better.
 
-    `own_error` says in words how far it was found to be off itself.
+    `own_error` says in words how far it was found to be off itself, and `computed_by(case)` what computes it where more
+    than one library or device may, chosen by the case alone; it is recorded with the case.
     """
 
     name: str
     compute: Callable[[Case, Inputs], Mapping[str, Array]]
     own_error: str = ""
+    computed_by: Callable[[Case], str] | None = None
 
 
 Got: TypeAlias = Mapping[str, Array]

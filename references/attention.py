@@ -13,16 +13,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .paging import gather_tokens
+from audit.errors import ProjectError
+
+from .paging import gather_codes
+from .places import NUMPY, Array64, Place, Placed
 from .splits import total_of
 from .underflow import FLOOR
 
-Array64 = NDArray[np.float64]
-Loss = Callable[[Array64, NDArray[np.bool_], Array64], Array64]
+Loss = Callable[[Placed, Placed, Placed], Placed]
 """(p, visible, values) -> what the format of p loses: see `underflow`."""
 
+FP64_ERROR = 1e-13
+"""Relative L2 of `attention_fp64` against `exact`, at most."""
 _K16 = 16
-_CACHED_TOKENS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,40 +83,71 @@ def attention_fp64(
     parts: Sequence[range],
     capacity: int,
     loss: Loss,
+    place: Place = NUMPY,
 ) -> dict[str, Array64]:
     """The fields of `AttentionFP64` for q f16[rows, G, D] over k, v u8[pages, page, 1, D] through table i32[1, n].
 
     `parts` cover tokens 0..total-1 in ascending order; the `partial_` arrays have `capacity` parts, zeros (lse: -inf)
     behind the given ones. The inputs must lie in the contract's domain (`domain.check_domain`). Works one part at a
-    time: beside the result it holds 8*rows*G*total bytes of scores and, with parts of 3,328 tokens, some 60 MiB.
+    time: beside the result it holds 8*rows*G*total bytes of scores and, with parts of 3,328 tokens, some 60 MiB. What
+    another place than numpy computes is compared with numpy in one row's last part: ProjectError where it is off.
     """
+    inputs, scales = (q, k, v, table, lengths), {"scale": scale, "k_scale": k_scale, "v_scale": v_scale}
+    fields = _fields(*inputs, **scales, parts=parts, capacity=capacity, loss=loss, place=place)
+    if place is not NUMPY and parts:
+        row = int(np.argmax(lengths))
+        alone = (q[row : row + 1], k, v, table, lengths[row : row + 1])
+        measure = _fields(*alone, **scales, parts=parts[-1:], capacity=1, loss=loss, place=NUMPY)
+        _compare(place, fields, measure, len(parts) - 1, row)
+    return fields
+
+
+def _fields(
+    q: NDArray[np.float16],
+    k: NDArray[np.uint8],
+    v: NDArray[np.uint8],
+    table: NDArray[np.int32],
+    lengths: NDArray[np.int32],
+    *,
+    scale: np.float32,
+    k_scale: np.float32,
+    v_scale: np.float32,
+    parts: Sequence[range],
+    capacity: int,
+    loss: Loss,
+    place: Place,
+) -> dict[str, Array64]:
     rows, heads, dims = q.shape
     lines = rows * heads  # one line for each (row, head)
     factor, gain = float(scale) * float(k_scale), float(v_scale)
-    seen = np.repeat(np.maximum(lengths, 0), heads)[:, None]
-    # q of a row of length 0 may be NaN and must not reach anything.
-    queries = np.where(seen > 0, q.reshape(lines, dims), np.float16(0)).astype(np.float64)
+    xp, seen, queries = place.xp, *lines_of(q, lengths, place)
 
-    dots = np.empty((lines, total_of(lengths)))
-    peak = np.full((capacity, lines), -np.inf)
-    norm, reach, count = (np.zeros_like(peak) for _ in range(3))
-    partial, mass, spread, lost = (np.zeros((capacity, lines, dims)) for _ in range(4))
+    def tokens_of(storage: NDArray[np.uint8], tokens: range) -> Placed:
+        return place.decoded(gather_codes(storage, table, tokens.stop, start=tokens.start))
+
+    dots = place.full((lines, total_of(lengths)), -np.inf)
+    placed_peak = place.full((capacity, lines), -np.inf)
+    placed = [place.full((capacity, lines), 0) for _ in range(3)]
+    placed += [place.full((capacity, lines, dims), 0) for _ in range(4)]
     for s, tokens in enumerate(parts):
-        visible = np.arange(tokens.start, tokens.stop) < seen
-        dot, absolute = _dot_products(queries, gather_tokens(k, table, tokens.stop, start=tokens.start))
-        dot[~visible] = -np.inf
-        dots[:, tokens.start : tokens.stop] = dot
-        reach[s] = factor * np.where(visible, absolute, 0).max(axis=1)
-        peak[s], count[s] = dot.max(axis=1), visible.sum(axis=1)
-        weights = _exp_difference(factor, dot, peak[s][:, None])
-        norm[s] = weights.sum(axis=1)
-        divisor = np.where(norm[s] > 0, norm[s], 1)[:, None]
-        values = gather_tokens(v, table, tokens.stop, start=tokens.start)
-        lost[s] = loss(weights, visible, values) / divisor
+        visible = place.put(np.arange(tokens.start, tokens.stop)) < seen
+        dot, absolute = _dot_products(queries, tokens_of(k, tokens), place)
+        dot = dots[:, tokens.start : tokens.stop] = xp.where(visible, dot, -np.inf)
+        peak = xp.amax(dot, axis=1)
+        weights = _exp_difference(factor, dot, peak[:, None], place)
+        norm = weights.sum(axis=1)
+        divisor = xp.where(norm > 0, norm, 1)[:, None]
+        values = tokens_of(v, tokens)
+        lost = loss(weights, visible, values) / divisor
         weights /= divisor
-        partial[s], mass[s] = weights @ values, weights @ np.abs(values)
-        spread[s] = _spread(_mean_of_maximum(weights, values, partial[s]), partial[s])
+        partial, mass = weights @ values, weights @ xp.abs(values)
+        spread = _spread(place.mean_of_maximum(weights, values, partial), partial)
+        reach = factor * xp.amax(xp.where(visible, absolute, 0), axis=1)
+        placed_peak[s] = peak
+        for whole, each in zip(placed, (norm, reach, visible.sum(axis=1), partial, mass, spread, lost), strict=True):
+            whole[s] = each
 
+    peak, (norm, reach, count, partial, mass, spread, lost) = place.back(placed_peak), map(place.back, placed)
     top = peak.max(axis=0)
     against_top = _exp_difference(factor, peak, top)
     shares = norm * against_top
@@ -123,11 +157,12 @@ def attention_fp64(
     floored = norm * np.maximum(against_top, FLOOR) / divisor
     out, out_mass = (np.einsum("sl,sld->ld", shares, each) for each in (partial, mass))
     out_lost = np.einsum("sl,sld->ld", floored, lost) + np.einsum("sl,sld->ld", floored - shares, mass)
-    above = np.zeros_like(out)
+    placed_top, placed_divisor, center = (place.put(x) for x in (top[:, None], divisor[:, None], out))
+    above = place.full((lines, dims), 0)
     for tokens in parts:  # once more: the spread about the whole row's o, known only now
-        weights = _exp_difference(factor, dots[:, tokens.start : tokens.stop], top[:, None])
-        weights /= divisor[:, None]
-        above += _mean_of_maximum(weights, gather_tokens(v, table, tokens.stop, start=tokens.start), out)
+        weights = _exp_difference(factor, dots[:, tokens.start : tokens.stop], placed_top, place)
+        weights /= placed_divisor
+        above += place.mean_of_maximum(weights, tokens_of(v, tokens), center)
 
     by_line, by_part = (rows, heads), (capacity, rows, heads)
     return {
@@ -135,7 +170,7 @@ def attention_fp64(
         "lse": _lse(factor, top, whole).reshape(by_line),
         "seen": count.sum(axis=0).reshape(by_line),
         "mass": gain * out_mass.reshape(q.shape),
-        "spread": gain * _spread(above, out).reshape(q.shape),
+        "spread": gain * _spread(place.back(above), out).reshape(q.shape),
         "reach": reach.max(axis=0).reshape(by_line),
         "loss": gain * out_lost.reshape(q.shape),
         "partial": gain * partial.reshape(*by_part, dims),
@@ -148,40 +183,59 @@ def attention_fp64(
     }
 
 
-def _dot_products(queries: Array64, keys: Array64) -> tuple[Array64, Array64]:
+def lines_of(q: NDArray[np.float16], lengths: NDArray[np.int32], place: Place) -> tuple[Placed, Placed]:
+    """(seen i64[lines, 1], queries f64[lines, D]): a line for each (row, head), and how many tokens it sees.
+
+    q of a row of length 0 may be NaN and must not reach anything: it is 0 here.
+    """
+    rows, heads, dims = q.shape
+    seen = np.repeat(np.maximum(lengths, 0), heads)[:, None].astype(np.int64)
+    queries = np.where(seen > 0, q.reshape(rows * heads, dims), np.float16(0)).astype(np.float64)
+    return place.put(seen), place.put(queries)
+
+
+def _dot_products(queries: Placed, keys: Placed, place: Place) -> tuple[Placed, Placed]:
     """q.k [lines, tokens], and the sum over K16 chunks of each chunk's absolute value."""
-    dot, absolute = np.zeros((2, len(queries), len(keys)))
+    dot, absolute = (place.full((len(queries), len(keys)), 0) for _ in range(2))
     for start in range(0, queries.shape[1], _K16):
         chunk = queries[:, start : start + _K16] @ keys[:, start : start + _K16].T
         dot += chunk
-        absolute += np.abs(chunk, out=chunk)
+        absolute += place.xp.abs(chunk, out=chunk)
     return dot, absolute
 
 
-def _exp_difference(factor: float, dot: Array64, peak: Array64) -> Array64:
+def _exp_difference(factor: float, dot: Placed, peak: Placed, place: Place = NUMPY) -> Placed:
     """exp(factor*(dot - peak)), 0 where dot is -inf; a peak of -inf has nothing but such below it."""
-    return np.exp(factor * (dot - np.where(np.isneginf(peak), 0, peak)))
+    return place.xp.exp(factor * (dot - place.xp.where(place.xp.isneginf(peak), 0, peak)))
 
 
-def _mean_of_maximum(weights: Array64, values: Array64, center: Array64) -> Array64:
-    """sum_j weights[l, j] * max(values[j, d], center[l, d]): the one step that no matrix product gives."""
-    total = np.zeros_like(center)
-    scratch = np.empty((_CACHED_TOKENS, values.shape[1]))
-    for start in range(0, len(values), _CACHED_TOKENS):
-        block = values[start : start + _CACHED_TOKENS]
-        for line, weight in enumerate(weights[:, start : start + len(block)]):
-            total[line] += weight @ np.maximum(block, center[line], out=scratch[: len(block)])
-    return total
-
-
-def _spread(mean_of_maximum: Array64, center: Array64) -> Array64:
+def _spread(mean_of_maximum: Placed, center: Placed) -> Placed:
     """sum pi|v - o| from sum pi max(v, o): |v - o| = 2 max(v, o) - v - o, and sum pi v = o, sum pi = 1.
 
     Its absolute error is that of f64 on o itself; a spread of 0 may come out as 1e-16 |o|.
     """
-    return np.maximum(2 * (mean_of_maximum - center), 0)
+    return (2 * (mean_of_maximum - center)).clip(0)
 
 
 def _lse(factor: float, peak: Array64, norm: Array64) -> Array64:
     seen = norm > 0
     return np.where(seen, factor * np.where(seen, peak, 0) + np.log(np.where(seen, norm, 1)), -np.inf)
+
+
+def _compare(place: Place, fields: dict[str, Array64], measure: dict[str, Array64], part: int, row: int) -> None:
+    """ProjectError unless a row's sums over a part equal those of numpy, all that is in `measure`, within `FP64_ERROR`.
+
+    Errors of sums over V are relative to A, which no cancellation makes small; those of lse and S to 1 or more.
+    """
+    mass = float(np.linalg.norm(measure["partial_mass"]))
+    for name, (expected,) in measure.items():
+        if not name.startswith("partial"):
+            continue
+        found = fields[name][part, row]
+        size = mass if found.ndim > 1 else max(1.0, float(np.linalg.norm(expected)))
+        error = float(np.linalg.norm(found - expected[0]))
+        if not error <= FP64_ERROR * size:
+            raise ProjectError(
+                f"FP64 by {place.name}: expected {name}[{part}, {row}] within {FP64_ERROR:g} of numpy's, but got"
+                f" {error / (size or 1):.3g}; give it a library that computes in binary64, or none: numpy then does all"
+            )

@@ -17,9 +17,6 @@ from .merge import NOTHING_SEEN
 Array64 = NDArray[np.float64]
 Verdict = tuple[Array64, Array64]
 
-FP64_ERROR = 1e-13
-"""Relative L2 of `fp64` against `exact`, at most."""
-
 
 def precast_error(precast: NDArray[np.float32], reference: AttentionFP64) -> Verdict:
     """Bound 3 for the output before its rounding, f32[rows, G, D]: L2 over D, [rows, G]."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .attention import Array64, AttentionFP64, attention_fp64
+from .attention import AttentionFP64, attention_fp64
+from .places import NUMPY, Array64, Place
 from .splits import CAPACITY_SPLITS, splits, total_of
 from .tensor_core import SM_90, TensorCore
 from .underflow import grouped_loss
@@ -33,11 +34,12 @@ def grouped_fp64(
     k_scale: np.float32,
     v_scale: np.float32,
     model: TensorCore = SM_90,
+    place: Place = NUMPY,
 ) -> GroupedFP64:
     """FP64 of q f16[rows, G, D] over k, v u8[pages, page, 1, D] through table i32[1, n]; lengths i32[rows].
 
     The inputs must lie in the contract's domain (`domain.check_domain`). Only `loss` depends on the model.
-    Beside the result it holds 8*rows*G*total bytes of scores and some 60 MiB.
+    Beside the result it holds 8*rows*G*total bytes of scores and some 60 MiB. Raises what `attention_fp64` does.
     """
     return GroupedFP64(
         **attention_fp64(
@@ -48,5 +50,6 @@ def grouped_fp64(
             parts=splits(total_of(lengths)),
             capacity=CAPACITY_SPLITS,
             loss=functools.partial(grouped_loss, model=model),
+            place=place,
         )
     )

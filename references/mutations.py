@@ -13,15 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import wrong_steps
+from .attention import lines_of
 from .binary32 import Array32
 from .contract import Steps, grouped_contract, sees
 from .merge import NOTHING_SEEN, merge
-from .paging import gather_tokens
+from .paging import gather_codes
+from .places import NUMPY, Place, Placed
 from .splits import CAPACITY_SPLITS, TILE, splits, total_of
 from .tensor_core import SM_90, TensorCore
 
 Buffers: TypeAlias = dict[str, NDArray[Any]]
-Visible: TypeAlias = Callable[[NDArray[np.int64], NDArray[np.int32]], NDArray[np.bool_]]
+Visible: TypeAlias = Callable[[Placed, Placed], Placed]
 
 WHOLE = 300
 """Tokens that the contract reference is given at most, in all or in one split."""
@@ -42,11 +44,12 @@ class Call:
     got: Mapping[str, NDArray[Any]]
     rng: np.random.Generator
     model: TensorCore = SM_90
+    place: Place = NUMPY
 
     @property
     def inputs(self) -> dict[str, Any]:
         """What the references of both operators take."""
-        return {name: value for name, value in vars(self).items() if name not in ("got", "rng", "model")}
+        return {name: value for name, value in vars(self).items() if name not in ("got", "rng", "model", "place")}
 
     @property
     def total(self) -> int:
@@ -54,12 +57,13 @@ class Call:
 
 
 def mutation(apply: Callable[[Call], Buffers | None]) -> Callable[..., Buffers | None]:
-    """f(q, k, v, table, lengths, *, scale, k_scale, v_scale, got, rng, model=SM_90) of `apply`.
+    """f(q, k, v, table, lengths, *, scale, k_scale, v_scale, got, rng, model=SM_90, place=NUMPY) of
+    `apply`.
 
     q f16[rows, G, D]; k, v u8[pages, page, 1, D]; table i32[1, n]; lengths i32[rows]; got: outputs and workspaces of
-    the audited kernel by name; rng draws a token or split; model: whose tensor cores it ran on (grouped only). Gives
-    the outputs and workspaces that the fault changes, whole, in their dtypes and shapes; None where it changes no
-    byte, cannot occur, or is not simulated.
+    the audited kernel by name; rng draws a token or split; model: whose tensor cores it ran on (grouped only); place:
+    where sums over many tokens are computed. Gives the outputs and workspaces that the fault changes, whole, in their
+    dtypes and shapes; None where it changes no byte, cannot occur, or is not simulated.
     """
 
     def mutate(
@@ -85,20 +89,18 @@ def mutation(apply: Callable[[Call], Buffers | None]) -> Callable[..., Buffers |
 
 def heaviest_token(call: Call) -> int:
     """The token with the largest weight pi, of all rows and heads."""
-    rows, heads, dims = call.q.shape
+    place, xp = call.place, call.place.xp
+    seen, queries = lines_of(call.q, call.lengths, place)
     factor = float(call.scale) * float(call.k_scale)
-    seen = np.repeat(np.maximum(call.lengths, 0), heads)[:, None]
-    queries = np.where(seen > 0, call.q.reshape(rows * heads, dims), np.float16(0)).astype(np.float64)
-    score = np.empty((len(queries), call.total))
+    score = place.full((len(queries), call.total), -np.inf)
     for tokens in splits(call.total):
-        keys = gather_tokens(call.k, call.table, tokens.stop, start=tokens.start)
-        score[:, tokens.start : tokens.stop] = factor * (queries @ keys.T)
-    score[~sees(np.arange(call.total), seen)] = -np.inf
+        keys = place.decoded(gather_codes(call.k, call.table, tokens.stop, start=tokens.start))
+        shown = sees(place.put(np.arange(tokens.start, tokens.stop)), seen)
+        score[:, tokens.start : tokens.stop] = xp.where(shown, factor * (queries @ keys.T), -np.inf)
     score = score[seen[:, 0] > 0]
-    peak = score.max(axis=1)
     # The weight of the heaviest token is 1 / sum exp(score - peak).
-    line = int(np.argmin(np.exp(score - peak[:, None]).sum(axis=1)))
-    return int(np.argmax(score[line]))
+    line = int(xp.argmin(xp.exp(score - xp.amax(score, axis=1)[:, None]).sum(axis=1)))
+    return int(xp.argmax(score[line]))
 
 
 def any_token(call: Call) -> int:
@@ -110,8 +112,8 @@ def _token_dropped(call: Call, choose: Callable[[Call], int]) -> Buffers:
     lost = choose(call)
     where = next(s for s, tokens in enumerate(splits(call.total)) if lost in tokens)
 
-    def visible(token: NDArray[np.int64], length: NDArray[np.int32]) -> NDArray[np.bool_]:
-        return np.asarray(sees(token, length) & (token != lost))
+    def visible(token: Placed, length: Placed) -> Placed:
+        return sees(token, length) & (token != lost)
 
     return _recomputed(call, {where}, visible)
 
@@ -201,27 +203,31 @@ def _in_fp64(
 
     Where a row sees nothing, the state is the contract's.
     """
-    rows, heads, dims = call.q.shape
+    rows, heads = call.q.shape[:2]
+    lines, place, xp = rows * heads, call.place, call.place.xp
     partial = np.full((CAPACITY_SPLITS, *call.got["partial"].shape[1:]), np.nan, np.float32)
     lse = np.full((*partial.shape[:3], 2), np.nan, np.float32)
     factor = float(call.scale) * float(call.k_scale)
-    seen = np.repeat(np.maximum(call.lengths, 0), heads)[:, None]
-    queries = np.where(seen > 0, call.q.reshape(rows * heads, dims), np.float16(0)).astype(np.float64)
+    seen, queries = lines_of(call.q, call.lengths, place)
     for s in chosen:
         tokens = splits(call.total)[s]
-        keys, values = (gather_tokens(side, call.table, tokens.stop, start=tokens.start) for side in (call.k, call.v))
-        shown = visible(np.arange(tokens.start, tokens.stop), seen)
-        score = np.where(shown, factor * (queries @ keys.T), -np.inf)
-        tile_maximum = np.maximum.reduceat(score, range(0, len(tokens), TILE), axis=1)
-        running = np.maximum(np.maximum.accumulate(tile_maximum, axis=1), float(NOTHING_SEEN))
-        maximum = running[:, -1].astype(np.float32)
-        running = np.repeat(running, TILE, axis=1)[:, : len(tokens)]
-        p = np.exp(score - running).astype(np.float32)
-        rescale = np.exp(running - maximum[:, None])
-        weights = (p if weigh is None else weigh(p)) * rescale
+        tiles = -(-len(tokens) // TILE)
+        keys, values = (
+            place.decoded(gather_codes(side, call.table, tokens.stop, start=tokens.start)) for side in (call.k, call.v)
+        )
+        shown = visible(place.put(np.arange(tokens.start, tokens.stop)), seen)
+        score = place.full((lines, tiles * TILE), -np.inf)
+        score[:, : len(tokens)] = xp.where(shown, factor * (queries @ keys.T), -np.inf)
+        score = score.reshape(lines, tiles, TILE)
+        running = place.running_maximum(xp.amax(score, axis=2)).clip(float(NOTHING_SEEN))
+        p = place.back(xp.exp(score - running[:, :, None])).astype(np.float32)
+        maximum = place.back(running[:, -1]).astype(np.float32)
+        rescale = np.exp(place.back(running) - maximum[:, None])[:, :, None]
+        weights = ((p if weigh is None else weigh(p)) * rescale).reshape(lines, -1)[:, : len(tokens)]
+        out = place.back(place.put(weights) @ values)
         with np.errstate(over="ignore"):
-            partial[s, :rows] = (weights @ values * float(call.v_scale)).reshape(call.q.shape)
-        sums = (p * rescale).sum(axis=1)
+            partial[s, :rows] = (out * float(call.v_scale)).reshape(call.q.shape)
+        sums = (p * rescale).sum(axis=(1, 2))
         lse[s, :rows] = np.stack([maximum, sums], axis=-1).reshape(rows, heads, 2)
     return partial, lse
 

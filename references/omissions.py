@@ -3,9 +3,10 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from .attention import Array64, AttentionFP64
+from .attention import AttentionFP64, lines_of
 from .bounds import precast_bound
-from .paging import gather_tokens
+from .paging import gather_codes, gather_tokens
+from .places import NUMPY, Place, Placed
 from .splits import total_of
 
 _BLOCK = 4096
@@ -22,6 +23,7 @@ def omission_share(
     k_scale: np.float32,
     v_scale: np.float32,
     fp64: AttentionFP64,
+    place: Place = NUMPY,
 ) -> float:
     """The share of all (row, head, visible token) whose omission moves the pre-cast output by over twice bound 3.
 
@@ -33,45 +35,49 @@ def omission_share(
     lines, total = rows * heads, total_of(lengths)
     if total == 0:
         return 0.0
-    factor, gain = float(scale) * float(k_scale), float(v_scale)
-    seen = np.repeat(np.maximum(lengths, 0), heads)[:, None]
-    queries = np.where(seen > 0, q.reshape(lines, dims), np.float16(0)).astype(np.float64)
-    scores = np.full((lines, total), -np.inf)
+    factor, gain, xp = float(scale) * float(k_scale), float(v_scale), place.xp
     blocks = [slice(start, min(start + _BLOCK, total)) for start in range(0, total, _BLOCK)]
+
+    def tokens_of(storage: NDArray[np.uint8], block: slice) -> Placed:
+        return place.decoded(gather_codes(storage, table, block.stop, start=block.start))
+
+    seen, queries = lines_of(q, lengths, place)
+    others = place.full((lines, total), -np.inf)  # scores, soon without the heaviest token's
     for block in blocks:
-        dot = queries @ gather_tokens(k, table, block.stop, start=block.start).T
-        scores[:, block] = np.where(np.arange(block.start, block.stop) < seen, factor * dot, -np.inf)
+        visible = place.put(np.arange(block.start, block.stop)) < seen
+        others[:, block] = xp.where(visible, factor * (queries @ tokens_of(k, block).T), -np.inf)
 
     # 1 - pi of the heaviest token cancels; what it leaves behind is summed without it instead.
-    heaviest, line = scores.argmax(axis=1), np.arange(lines)
-    peak = np.where(seen[:, 0] > 0, scores[line, heaviest], 0)
-    others = scores.copy()
+    heaviest, line = xp.argmax(others, axis=1), place.put(np.arange(lines))
+    peak = xp.where(seen[:, 0] > 0, others[line, heaviest], 0)
     others[line, heaviest] = -np.inf
-    second = others.max(axis=1)
-    second = np.where(np.isneginf(second), 0, second)
-    rest, rest_sum = np.zeros((lines, dims)), np.zeros(lines)
+    second = xp.amax(others, axis=1)
+    second = xp.where(xp.isneginf(second), 0, second)
+    rest, rest_sum = place.full((lines, dims), 0), place.full((lines,), 0)
     for block in blocks:
-        weights = np.exp(others[:, block] - second[:, None])
-        rest += weights @ gather_tokens(v, table, block.stop, start=block.start)
+        weights = xp.exp(others[:, block] - second[:, None])
+        rest += weights @ tokens_of(v, block)
         rest_sum += weights.sum(axis=1)
-    rest /= np.where(rest_sum > 0, rest_sum, 1)[:, None]
-    beside = rest_sum * np.exp(second - peak)
+    rest /= xp.where(rest_sum > 0, rest_sum, 1)[:, None]
+    beside = rest_sum * xp.exp(second - peak)
     share_of_heaviest = 1 / (1 + beside)
 
     limit = 2 * precast_bound(fp64).reshape(lines) / gain
-    center = fp64.out.reshape(lines, dims) / gain
+    placed_limit, center = place.put(limit), place.put(fp64.out.reshape(lines, dims) / gain)
     detectable = 0
     for block in blocks:
-        values = gather_tokens(v, table, block.stop, start=block.start)
-        pi = np.exp(others[:, block] - peak[:, None]) * share_of_heaviest[:, None]
-        detectable += int((pi / (1 - pi) * _distance(values, center) > limit[:, None]).sum())
-    for one in np.flatnonzero(seen[:, 0]):
+        pi = xp.exp(others[:, block] - peak[:, None]) * share_of_heaviest[:, None]
+        moved = pi / (1 - pi) * _distance(tokens_of(v, block), center, place)
+        detectable += int((moved > placed_limit[:, None]).sum())
+    heaviest, rest, share = (place.back(x) for x in (heaviest, rest, share_of_heaviest))
+    visible_tokens = np.repeat(np.maximum(lengths, 0), heads)
+    for one in np.flatnonzero(visible_tokens):
         value = gather_tokens(v, table, int(heaviest[one]) + 1, start=int(heaviest[one]))[0]
-        detectable += bool(share_of_heaviest[one] * np.linalg.norm(value - rest[one]) > limit[one])
-    return detectable / int(seen.sum())
+        detectable += bool(share[one] * np.linalg.norm(value - rest[one]) > limit[one])
+    return detectable / int(visible_tokens.sum())
 
 
-def _distance(values: Array64, center: Array64) -> Array64:
+def _distance(values: Placed, center: Placed, place: Place) -> Placed:
     """||v_j - o||, [lines, tokens], from the squares: 1e-8 of the larger norm is lost, and far below any bound."""
-    square = np.square(values).sum(axis=1) - 2 * center @ values.T + np.square(center).sum(axis=1)[:, None]
-    return np.asarray(np.sqrt(np.maximum(square, 0)))
+    square = place.xp.square(values).sum(axis=1) - 2 * center @ values.T
+    return place.xp.sqrt((square + place.xp.square(center).sum(axis=1)[:, None]).clip(0))

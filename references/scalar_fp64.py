@@ -5,7 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .attention import Array64, AttentionFP64, attention_fp64
+from .attention import AttentionFP64, attention_fp64
+from .places import NUMPY, Array64, Place
 from .splits import CAPACITY_PARTITIONS, PARTITION, partitions, total_of
 from .underflow import scalar_loss
 
@@ -30,11 +31,12 @@ def scalar_fp64(
     scale: np.float32,
     k_scale: np.float32,
     v_scale: np.float32,
+    place: Place = NUMPY,
 ) -> ScalarFP64:
     """FP64 of q f16[1, G, D] over k, v u8[pages, page, 1, D] through table i32[1, n]; lengths i32[1].
 
     The inputs must lie in the contract's domain (`domain.check_domain`). Beside the result it holds 8*G*total bytes
-    of scores and some 30 MiB.
+    of scores and some 30 MiB. Raises what `attention_fp64` does.
     """
     return ScalarFP64(
         **attention_fp64(
@@ -45,5 +47,6 @@ def scalar_fp64(
             parts=partitions(total_of(lengths)),
             capacity=CAPACITY_PARTITIONS,
             loss=scalar_loss,
+            place=place,
         )
     )

@@ -26,31 +26,28 @@ far, and what a split gets in the merge. `FLOOR` is the power of two above e^-80
 of such a weight.
 """
 
-import numpy as np
-from numpy.typing import NDArray
-
+from .places import Placed
 from .tensor_core import TensorCore
-
-Array64 = NDArray[np.float64]
 
 PHI = 2.0**-23
 ETA = 2.0**-36
 FLOOR = 2.0**-115
 
 
-def grouped_loss(p: Array64, visible: NDArray[np.bool_], values: Array64, model: TensorCore) -> Array64:
+def grouped_loss(p: Placed, visible: Placed, values: Placed, model: TensorCore) -> Placed:
     """sum_j excess(p_j) * gain(v_j) * |v_j|, f64[lines, D]: what rounding P and R loses beyond PHI*p.
 
-    p f64[lines, tokens], relative to the largest; values f64[tokens, D]; where not visible nothing is lost.
+    p f64[lines, tokens], relative to the largest; values f64[tokens, D]; where not visible nothing is lost. All three
+    of one place.
     """
-    excess = np.where(visible, np.minimum(np.maximum(p, FLOOR), ETA) - PHI * p, 0)
-    size = np.abs(values)
+    excess = (p.clip(FLOOR, ETA) - PHI * p).clip(0) * visible
+    size = abs(values)
     steps = 16 // model.length
     cut = 1 + (model.length - 1) * (size >= 2.0 ** (model.fraction_bits - 18))
     gain = 1 + steps * 2.0 ** (22 - model.fraction_bits) * cut
-    return np.asarray(np.maximum(excess, 0) @ (gain * size))
+    return excess @ (gain * size)
 
 
-def scalar_loss(p: Array64, visible: NDArray[np.bool_], values: Array64) -> Array64:
+def scalar_loss(p: Placed, visible: Placed, values: Placed) -> Placed:
     """sum_j max(FLOOR - p_j, 0) * |v_j|, f64[lines, D]; p and values as for `grouped_loss`. p stays in f32."""
-    return np.asarray(np.where(visible, np.maximum(FLOOR - p, 0), 0) @ np.abs(values))
+    return ((FLOOR - p).clip(0) * visible) @ abs(values)

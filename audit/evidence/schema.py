@@ -36,6 +36,7 @@ class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     capture_sha256: str | None
     steps: tuple[str, ...]
     omission_share: OmissionShare | None
+    computed_by: dict[str, str] = {}  # reference -> library and device, of those that have a choice
 
 
 class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -17,7 +17,7 @@ from ...references.merge import merge
 from ...references.omissions import omission_share
 from ...references.splits import splits, total_of
 from ...references.tensor_core import MODELS
-from ..paged.judging import FP64_OWN_ERROR, MERGE, arrays, as_mutations, differing, scales
+from ..paged.judging import FP64_OWN_ERROR, MERGE, arrays, as_mutations, differing, place_name, place_of, scales
 
 _LINE = ("row", "head")
 _SPLIT = ("split", "row", "head")
@@ -36,7 +36,9 @@ def precast(_case: Case, inputs: Inputs, got: Mapping[str, Array]) -> Array:
 
 
 def _fp64(case: Case, inputs: Inputs) -> Mapping[str, Array]:
-    return vars(grouped_fp64(*arrays(case, inputs), **scales(inputs), model=MODELS[case.arch]))
+    with place_of(case) as place:
+        found = grouped_fp64(*arrays(case, inputs), **scales(inputs), model=MODELS[case.arch], place=place)
+    return vars(found)
 
 
 def _contract(case: Case, inputs: Inputs) -> Mapping[str, Array]:
@@ -89,7 +91,7 @@ def _final(_case: Case, _inputs: Inputs, got: Got, expected: Expected) -> Measur
     return Measured(*bounds.final_error(got["out"], GroupedFP64(**expected)), _LINE)
 
 
-REFERENCES = (Reference("fp64", _fp64, FP64_OWN_ERROR), Reference("contract", _contract, "bit for bit"))
+REFERENCES = (Reference("fp64", _fp64, FP64_OWN_ERROR, place_name), Reference("contract", _contract, "bit for bit"))
 BOUNDS = (
     Bound("contract_workspace", _workspace, reference="contract"),
     Bound("contract_out", _out, reference="contract"),
@@ -104,4 +106,6 @@ MUTATIONS = as_mutations(mutations.MUTATIONS)
 
 def omissions(case: Case, inputs: Inputs, references: Mapping[str, Mapping[str, Array]]) -> float:
     """The share of single tokens whose omission the bounds could show in this case."""
-    return omission_share(*arrays(case, inputs), **scales(inputs), fp64=GroupedFP64(**references["fp64"]))
+    reference = GroupedFP64(**references["fp64"])
+    with place_of(case) as place:
+        return omission_share(*arrays(case, inputs), **scales(inputs), fp64=reference, place=place)

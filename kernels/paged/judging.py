@@ -1,15 +1,18 @@
 """What the judgement of both operators needs: inputs as the references take them, bound 2, mutations."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 import numpy as np
 
 from audit.spec import Array, Bound, Case, Expected, Got, Inputs, Measured, Mutation
 
+from ...references.places import NUMPY, Place, gpu
 from ...references.tensor_core import MODELS
 from .storage import views
 
 FP64_OWN_ERROR = "relative L2 at most 1e-13 of exact sums (tests/references); 2.0e-15 at most was measured"
+_LONG = 2**28  # rows * G * D * tokens: some seconds of numpy, which pay for the start of torch
 _SCALES = ("scale", "k_scale", "v_scale")
 
 
@@ -21,6 +24,25 @@ def arrays(case: Case, inputs: Inputs) -> tuple[Array, ...]:
 def scales(inputs: Inputs) -> dict[str, Array | np.generic]:
     """scale, k_scale and v_scale by name."""
     return {name: inputs[name] for name in _SCALES}
+
+
+@contextmanager
+def place_of(case: Case) -> Iterator[Place]:
+    """Where sums over all tokens are computed, for as long as they are: see `_place`."""
+    place = _place(case)
+    with place.turn():
+        yield place
+
+
+def place_name(case: Case) -> str:
+    """`place_of` in words."""
+    return _place(case).name
+
+
+def _place(case: Case) -> Place:
+    """numpy, but for a long case the GPU on which its kernels run."""
+    long = case.rows * case.heads * case.dim * case.context >= _LONG
+    return gpu() if case.gpu and long else NUMPY
 
 
 def differing(got: Array, expected: Array) -> Array:
@@ -45,7 +67,9 @@ def as_mutations(named: Iterable[tuple[str, Callable[..., Mapping[str, Array] | 
         def apply(
             case: Case, inputs: Inputs, got: Mapping[str, Array], _references: object
         ) -> Mapping[str, Array] | None:
-            return wrong(*arrays(case, inputs), **scales(inputs), got=got, rng=case.rng(), model=MODELS[case.arch])
+            given = {**scales(inputs), "got": got, "rng": case.rng(), "model": MODELS[case.arch]}
+            with place_of(case) as place:
+                return wrong(*arrays(case, inputs), **given, place=place)
 
         return apply
 

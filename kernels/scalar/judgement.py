@@ -11,7 +11,7 @@ from ...references.domain import check_domain
 from ...references.omissions import omission_share
 from ...references.scalar_contract import scalar_contract, scalar_merge
 from ...references.scalar_fp64 import ScalarFP64, scalar_fp64
-from ..paged.judging import FP64_OWN_ERROR, MERGE, arrays, as_mutations, differing, scales
+from ..paged.judging import FP64_OWN_ERROR, MERGE, arrays, as_mutations, differing, place_name, place_of, scales
 
 CAPACITY = 262_144
 PARTITION = 1024
@@ -36,7 +36,8 @@ def precast(_case: Case, inputs: Inputs, got: Mapping[str, Array]) -> Array:
 
 
 def _fp64(case: Case, inputs: Inputs) -> Mapping[str, Array]:
-    return vars(scalar_fp64(*arrays(case, inputs), **scales(inputs)))
+    with place_of(case) as place:
+        return vars(scalar_fp64(*arrays(case, inputs), **scales(inputs), place=place))
 
 
 def _contract(case: Case, inputs: Inputs) -> Mapping[str, Array]:
@@ -84,7 +85,7 @@ def _final(_case: Case, _inputs: Inputs, got: Got, expected: Expected) -> Measur
     return Measured(*bounds.final_error(got["out"], ScalarFP64(**expected)), _LINE)
 
 
-REFERENCES = (Reference("fp64", _fp64, FP64_OWN_ERROR), Reference("contract", _contract, "bit for bit"))
+REFERENCES = (Reference("fp64", _fp64, FP64_OWN_ERROR, place_name), Reference("contract", _contract, "bit for bit"))
 BOUNDS = (
     Bound("contract_workspace", _workspace, reference="contract"),
     Bound("contract_out", _out, reference="contract"),
@@ -99,4 +100,6 @@ MUTATIONS = as_mutations(scalar_mutations.MUTATIONS)
 
 def omissions(case: Case, inputs: Inputs, references: Mapping[str, Mapping[str, Array]]) -> float:
     """The share of single tokens whose omission the bounds could show in this case."""
-    return omission_share(*arrays(case, inputs), **scales(inputs), fp64=ScalarFP64(**references["fp64"]))
+    reference = ScalarFP64(**references["fp64"])
+    with place_of(case) as place:
+        return omission_share(*arrays(case, inputs), **scales(inputs), fp64=reference, place=place)

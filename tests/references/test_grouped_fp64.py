@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from paged_case import PagedCase, paged_case
-from project_references import bounds, exact, fp64, paging, splits
+from project_references import attention, exact, fp64, paging, splits
 
 
 def grouped(case: PagedCase) -> object:
@@ -77,7 +77,7 @@ def test_fp64_is_within_1e_13_of_exact(case: PagedCase) -> None:
         ):
             reference = np.array([float(x) for x in want.out])
             error = np.linalg.norm(out[dims.start :: dims.step] - reference)
-            assert error <= bounds.FP64_ERROR * np.linalg.norm(reference)
+            assert error <= attention.FP64_ERROR * np.linalg.norm(reference)
             assert lse == float(want.lse) or abs(lse - float(want.lse)) <= 1e-14 * max(1, abs(float(want.lse)))
 
 
@@ -94,7 +94,7 @@ def test_fp64_is_within_1e_13_of_exact_at_8197_tokens() -> None:
             want = exact.exact_head(*arguments, **case.scales, dims=dims, tokens=tokens)
             reference = np.array([float(x) for x in want.out])
             error = np.linalg.norm(out[dims.start :: dims.step] - reference)
-            assert error <= bounds.FP64_ERROR * np.linalg.norm(reference)
+            assert error <= attention.FP64_ERROR * np.linalg.norm(reference)
             assert abs(lse - float(want.lse)) <= 1e-14 * abs(float(want.lse))
 
 
@@ -111,7 +111,7 @@ def test_exact_sees_a_wrong_scale_and_a_lost_token() -> None:
         dims=range(64),
     )
     error = np.linalg.norm(got.out[1, 0] - [float(x) for x in reference.out])
-    assert error > bounds.FP64_ERROR * np.linalg.norm(got.out[1, 0])
+    assert error > attention.FP64_ERROR * np.linalg.norm(got.out[1, 0])
     assert np.linalg.norm(got.out[1, 0] - got.out[0, 0]) > 1e-3  # row 0 sees one token fewer
 
 

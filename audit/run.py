@@ -17,6 +17,7 @@ from audit.evidence.store import Draft
 from audit.plan import Plan
 from audit.project import Project
 from audit.report import pages
+from audit.report.surroundings import surroundings
 
 
 def run(
@@ -52,7 +53,7 @@ def run(
         exposures=exposures,
         summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2)),
     )
-    return evidence, draft.finish(evidence, pages(evidence))
+    return evidence, draft.finish(evidence, pages(evidence, surroundings(project, plan.operator)))
 
 
 def _all_cases(

@@ -137,9 +137,10 @@ class Session:
     def _reference(self, given: Inputs) -> tuple[str, Array]:
         """The first FP64 reference of the first layer's output, and its name."""
         operator = self.work.operator
+        case = msgspec.structs.replace(self.work.case, gpu=True)
         named = operator.measured.get(self.declared.output, self.declared.output)
         for reference in operator.references:
-            expected = reference.compute(self.work.case, given).get(named)
+            expected = reference.compute(case, given).get(named)
             if expected is not None and expected.dtype == np.float64:
                 return reference.name, expected
         raise AuditError(f"operator {operator.name}: no reference gives {self.declared.output!r} in FP64")

@@ -51,6 +51,8 @@ def _operators(project: Project) -> list[dict[str, object]]:
                         "status": v.status,
                         "source": v.code.path,
                         "note": v.note,
+                        "why": v.why,
+                        "evidence": v.evidence,
                     }
                     for v in operator.variants
                 ],
@@ -78,6 +80,9 @@ def _text(project: Project, described: dict[str, object]) -> str:
         for variant in operator.variants:
             parent = f"parent {variant.parent}" if variant.parent else "no parent"
             lines.append(f"    {variant.name:18} {variant.status:13} {parent:18} {variant.code.path}")
+            if variant.status == "closed":
+                shown = f" ({', '.join(variant.evidence)})" if variant.evidence else ""
+                lines.append(f"{'':23}{variant.why}{shown}")
     captures = described["captures"]
     assert isinstance(captures, list)
     lines.append(f"\ncaptures  {', '.join(captures) or 'none'}")

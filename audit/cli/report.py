@@ -12,18 +12,18 @@ import click
 from audit.bench import curve
 from audit.bench import store as bench_store
 from audit.bench.schema import BenchEvidence
-from audit.errors import EvidenceError
+from audit.errors import EvidenceError, ProjectError
 from audit.evidence import folder as folders
 from audit.evidence import packing, store
 from audit.evidence.schema import Evidence
 from audit.project import find
 from audit.report import index, pages, render_bench, render_sanitize
+from audit.report.surroundings import RETAINED, Surroundings, surroundings
 from audit.sanitize import store as sanitize_store
 from audit.sanitize.schema import SanitizeEvidence
 
 Record: TypeAlias = Evidence | BenchEvidence | SanitizeEvidence
 _RECORDS = (store.EVIDENCE, bench_store.BENCH, sanitize_store.SANITIZE)
-_RETAINED = "reports"
 
 
 @click.command(name="report")
@@ -42,7 +42,7 @@ def command(evidence: Path | None, output: Path | None, show: bool, listing: boo
         page = _index(evidence, output, folder)
     else:
         home = home_of(evidence) if evidence else _latest(folder)
-        rendered = _rendered(home)
+        rendered = _rendered(home, folder)
         page = output or home / folders.REPORT
         if output is not None:
             files = rendered()
@@ -82,7 +82,7 @@ def _latest(folder: Path) -> Path:
 
 def _index(retained: Path | None, output: Path | None, folder: Path) -> Path:
     project = find(folder)
-    retained = retained or project.root / _RETAINED
+    retained = retained or project.root / RETAINED
     if not retained.is_dir():
         raise EvidenceError(f"{retained}: expected a folder of retained evidence; name one")
     page = output or retained / index.INDEX
@@ -90,11 +90,19 @@ def _index(retained: Path | None, output: Path | None, folder: Path) -> Path:
     return page
 
 
-def _rendered(home: Path) -> Callable[[], dict[str, bytes]]:
+def _around(record: Evidence, folder: Path) -> Surroundings:
+    """What the project there knows beside a run; nothing where there is none: a page can be made anywhere."""
+    try:
+        return surroundings(find(folder), record.plan.operator)
+    except ProjectError:
+        return Surroundings()
+
+
+def _rendered(home: Path, folder: Path) -> Callable[[], dict[str, bytes]]:
     """Verified evidence, ready to be rendered: the page, and what lies beside it."""
     record = load_record(home)
     if isinstance(record, Evidence):
-        return lambda: pages(record)
+        return lambda: pages(record, _around(record, folder))
     if isinstance(record, SanitizeEvidence):
         return lambda: {folders.REPORT: render_sanitize(record).encode()}
     frozen = bench_store.load(home).curve

@@ -92,11 +92,15 @@ def _json(evidence: SanitizeEvidence, path: Path) -> str:
 
 def _text(evidence: SanitizeEvidence, path: Path) -> str:
     summary, lines = evidence.summary, []
-    troubled = [one for one in evidence.checked if one.verdict != "pass"]
-    for one in troubled[:_SHOWN]:
-        lines.append(f"{one.verdict:12} {one.tool}: {one.variant}, {one.case}")
-        open_ = [finding for finding in one.findings if not finding.suppressed]
-        lines += [f"{'':13}{told(finding)}" for finding in open_[:3]] or [f"{'':13}{one.reason}"]
+    troubled: dict[tuple[str, str, tuple[str, ...]], list[Checked]] = {}
+    for one in evidence.checked:
+        if one.verdict != "pass":
+            open_ = [told(finding) for finding in one.findings if not finding.suppressed]
+            troubled.setdefault((one.verdict, one.tool, tuple(open_[:3]) or (one.reason,)), []).append(one)
+    for (verdict, tool, said), ones in list(troubled.items())[:_SHOWN]:
+        more = f" and {len(ones) - 1} more" if len(ones) > 1 else ""
+        lines.append(f"{verdict:12} {tool}: {ones[0].variant}, {ones[0].case}{more}")
+        lines += [f"{'':13}{words}" for words in said]
     if len(troubled) > _SHOWN:
         lines.append(f"... and {len(troubled) - _SHOWN} more; the report has them all")
     lines += [f"{'fail':12} {reason}" for reason in summary.reasons if reason.startswith("suppression ")]

@@ -14,7 +14,9 @@ contexts = [129]                    # narrows the default plan as the options of
 
 [[tool.kernel-audit.gate.everyday.sanitizers]]
 shapes = ["q6"]
+device = "cuda"                     # retained sessions of a GPU
 tools = ["memcheck", "synccheck"]
+minimum = { cases = 3, canaries = 1 }
 
 [tool.kernel-audit.gate.release]
 like = "everyday"                   # all that is not said again
@@ -93,12 +95,20 @@ class AuditRule(_Rule, frozen=True, forbid_unknown_fields=True, rename="kebab", 
         return make_plan(project, shape, selection, arch=self.arch, time_limit=self.time_limit, backend=self.device)
 
 
+class SanitizeMinimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
+    """Least counts, for each shape and tool; canaries: found in each session that speaks for it."""
+
+    cases: int = 1
+    canaries: int = 1
+
+
 class SanitizeRule(_Rule, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
     """Sanitizers that must have found their canaries and nothing else; `cases` are parts of cases' names."""
 
     tools: tuple[Tool, ...] = ()  # all four
     cases: tuple[str, ...] = ()
     time_limit: float = 180.0
+    minimum: SanitizeMinimum = SanitizeMinimum()
 
     def plan(self, project: Project, shape: str) -> SanitizePlan:
         """The plan that must be covered. Raises PlanError as `audit sanitize` does."""

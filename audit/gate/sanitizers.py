@@ -26,6 +26,7 @@ def conditions(grounds: Grounds, rule: SanitizeRule, shape: str) -> Iterator[Con
     except (PlanError, CaptureError) as error:
         yield Condition(f"sanitizers {about}", "a plan that can be made", "none", "inconclusive", str(error))
         return
+    yield _cases(about, rule, len(plan.cases))
     for tool in plan.tools:
         spoken = coverage.checks(plan, tool, grounds.evidence)
         there = [one for one in spoken.values() if one is not None]
@@ -34,7 +35,7 @@ def conditions(grounds: Grounds, rule: SanitizeRule, shape: str) -> Iterator[Con
         path = grounds.page(there)
         yield _tally(grounds, spoken).condition(f"{tool} {about}", "clean", "findings in", path)
         if there:
-            yield _canaries(f"canaries {tool} {about}", tool, sessions, path)
+            yield _canaries(f"canaries {tool} {about}", tool, rule, sessions, path)
             yield _launches(f"launches {tool} {about}", there, path)
             yield grounds.sources(f"sources {tool} {about}", rule.device, there)
 
@@ -82,7 +83,8 @@ def _tally(grounds: Grounds, spoken: Mapping[Pair, Spoken[SanitizeEvidence, Chec
 
 def _findings(grounds: Grounds, one: Spoken[SanitizeEvidence, Checked]) -> tuple[list[Found], list[Found]]:
     """What was found, those that a suppression accepts apart; suppressions are those of the project today."""
-    judged = suppressions.apply(grounds.suppressions, one.result.findings, grounds.today)
+    rules = [rule for rule in grounds.suppressions if rule.device in ("", one.record.plan.backend)]
+    judged = suppressions.apply(rules, one.result.findings, grounds.today)
     reasons = {rule.name: rule.reason for rule in grounds.suppressions}
     evidence = grounds.shown(one.by.path)
     suppressed, others = [], []
@@ -96,15 +98,33 @@ def _findings(grounds: Grounds, one: Spoken[SanitizeEvidence, Checked]) -> tuple
     return suppressed, others
 
 
-def _canaries(name: str, tool: Tool, sessions: Mapping[Path, SanitizeEvidence], path: str) -> Condition:
+def _cases(about: str, rule: SanitizeRule, planned: int) -> Condition:
+    """The cases that a project declares for its sanitizers, as the rule narrows them."""
+    least = max(rule.minimum.cases, 1)
+    return Condition(
+        name=f"cases of sanitizers {about}",
+        required=f"at least {least}",
+        measured=str(planned),
+        verdict="pass" if planned >= least else "inconclusive",
+        path="pyproject.toml",
+    )
+
+
+def _canaries(
+    name: str, tool: Tool, rule: SanitizeRule, sessions: Mapping[Path, SanitizeEvidence], path: str
+) -> Condition:
     """Each session's own: those of one prove nothing of another."""
     own = [canary for record in sessions.values() for canary in record.canaries if canary.tool == tool]
     lacking = [canary for canary in own if not (canary.found and canary.twin_clean)]
-    silent = [one.name for one, record in sessions.items() if not any(c.tool == tool for c in record.canaries)]
-    told = [*(f"{one.name}: {one.detail}" for one in lacking), *(f"{folder}: none ran" for folder in silent)]
+    least = max(rule.minimum.canaries, 1)
+    counts = {one.name: sum(canary.tool == tool for canary in record.canaries) for one, record in sessions.items()}
+    told = [
+        *(f"{one.name}: {one.detail}" for one in lacking),
+        *(f"{folder}: {count or 'none'} ran" for folder, count in counts.items() if count < least),
+    ]
     return Condition(
         name=name,
-        required=f"all {len(own)} found, at least 1 a session",
+        required=f"all {len(own)} found, at least {least} a session",
         measured=str(len(own) - len(lacking)),
         verdict="pass" if own and not told else "inconclusive",
         detail="; ".join(told),

@@ -1,4 +1,4 @@
-"""Reports: evidence, and nothing else, becomes one HTML file."""
+"""Reports: evidence becomes one HTML file, that of a run with what its project keeps beside it."""
 
 from audit.report.bench_page import render_bench
 from audit.report.page import pages, render

@@ -15,3 +15,8 @@ def case_anchor(case: str) -> str:
 def finding_anchor(check: str, variant: str, case: str) -> str:
     """`finding=bytes/shared_kv/q6/seed1/context=33`."""
     return f"finding={quote(f'{check}/{variant}/{case}', safe=_PLAIN)}"
+
+
+def closed_anchor(variant: str) -> str:
+    """`closed=head_halves`."""
+    return f"closed={quote(variant, safe=_PLAIN)}"

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
-_HEIGHT, _BAR, _GAP, _TOP, _BOTTOM = 150, 46, 6, 18, 22
+_HEIGHT, _WIDTH, _GAP, _TOP, _BOTTOM = 150, 1230, 6, 18, 22
+_NARROWEST, _WIDEST = 34, 46  # a bar, which is labelled
 
 
 def histogram(counts: Sequence[int], labels: Sequence[str], what: str) -> Markup:
@@ -15,19 +16,20 @@ def histogram(counts: Sequence[int], labels: Sequence[str], what: str) -> Markup
     if not any(counts):
         return Markup("")
     top = math.log1p(max(counts))
-    width = len(counts) * (_BAR + _GAP) + _GAP
+    bar = max(_NARROWEST, min(_WIDEST, _WIDTH // len(counts) - _GAP))
+    width = len(counts) * (bar + _GAP) + _GAP
     parts = [
         Markup('<svg class="bars" viewBox="0 0 {0} {1}" width="{0}" role="img" aria-label="{2}">').format(
             width, _HEIGHT, what
         )
     ]
     for at, (count, label) in enumerate(zip(counts, labels, strict=True)):
-        x = _GAP + at * (_BAR + _GAP)
+        x = _GAP + at * (bar + _GAP)
         height = (_HEIGHT - _TOP - _BOTTOM) * math.log1p(count) / top
         y = _HEIGHT - _BOTTOM - height
-        middle = x + _BAR / 2
+        middle = x + bar / 2
         parts += [
-            Markup('<rect x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>').format(x, y, _BAR, height),
+            Markup('<rect x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>').format(x, y, bar, height),
             Markup('<text x="{}" y="{:.1f}" text-anchor="middle">{}</text>').format(middle, y - 4, short(count)),
             Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(middle, _HEIGHT - 6, label),
         ]

@@ -38,7 +38,7 @@ class Entry(msgspec.Struct, frozen=True):
 def entries(reports: Path, project: Project) -> list[Entry]:
     """Every folder of evidence below `reports`, the newest first."""
     homes = [home for home in verify.find(reports) if (home / folder.SUMS).is_file()]
-    found = [_entry(verify.verify(home, project), reports) for home in homes]
+    found = [entry_of(verify.verify(home, project), reports) for home in homes]
     return sorted(found, key=lambda entry: (entry.started, entry.name), reverse=True)
 
 
@@ -47,7 +47,8 @@ def render_index(found: list[Entry]) -> str:
     return template("index.html.j2").render(entries=found, marks={"pass": "✓", "fail": "✗", "inconclusive": "?"})
 
 
-def _entry(verified: Verified, reports: Path) -> Entry:
+def entry_of(verified: Verified, reports: Path) -> Entry:
+    """What a list in the folder `reports` says of one folder of evidence below it."""
     home = verified.path.relative_to(reports).as_posix()
     page = quote(f"{home}/{folder.REPORT}")
     record = verified.record
@@ -73,4 +74,8 @@ def _says(record: Record) -> tuple[str, Verdict, str]:
     differing = sum(one.differing for one in record.checked)
     verdict: Verdict = "fail" if differing else "pass" if record.points and record.checked else "inconclusive"
     pairs, compared = sum(len(point.pairs) for point in record.points), sum(one.nbytes for one in record.checked)
-    return "bench", verdict, f"{pairs} pairs timed, {differing:,} of {compared:,} bytes differ"
+    return (
+        "bench",
+        verdict,
+        f"{pairs} pair{'' if pairs == 1 else 's'} timed, {differing:,} of {compared:,} bytes differ",
+    )

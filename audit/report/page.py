@@ -13,26 +13,28 @@ from audit.evidence.findings import findings
 from audit.evidence.folder import REPORT
 from audit.evidence.schema import CaseRecord, Evidence
 from audit.report import attachments, blocks, captured, errors, failures, tables
-from audit.report.anchors import case_anchor, finding_anchor
+from audit.report.anchors import case_anchor, closed_anchor, finding_anchor
 from audit.report.attachments import Attachment
 from audit.report.blocks import CaseBlock
 from audit.report.conditions import Condition, conditions, counted
 from audit.report.failures import Failure
+from audit.report.surroundings import Closed, Surroundings
 from audit.report.tables import value
 from audit.report.template import template
 
 MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–", "unplanned": "–"}
 _ROWS, _INPUTS, _COLUMNS = 300, 1000, 60
 """The most that a page shows of the rows of a table of errors and of inputs, and of the columns of the matrix."""
+_ALONE = Surroundings()
 
 
-def render(evidence: Evidence) -> str:
+def render(evidence: Evidence, around: Surroundings = _ALONE) -> str:
     """The page for one run. Everything from the evidence is escaped."""
-    return pages(evidence)[REPORT].decode()
+    return pages(evidence, around)[REPORT].decode()
 
 
-def pages(evidence: Evidence) -> dict[str, bytes]:
-    """The page for one run, and the files beside it that it links to, by name."""
+def pages(evidence: Evidence, around: Surroundings = _ALONE) -> dict[str, bytes]:
+    """The page for one run, and the files beside it that it links to, by name; `around`: what its project knows."""
     error_rows, metric_rows, rows = tables.error_table(evidence), tables.metric_rows(evidence), tables.matrix(evidence)
     found = conditions(evidence)
     shown = failures.failures(evidence, found)
@@ -59,6 +61,7 @@ def pages(evidence: Evidence) -> dict[str, bytes]:
         all_cases=len(rows),
         label=blocks.labels(evidence),
         case_anchor=case_anchor,
+        closed_anchor=closed_anchor,
         link=lambda condition: _link(condition, anchors),
         coverage=captured.coverage(evidence),
         captures=captured.records(evidence),
@@ -70,6 +73,10 @@ def pages(evidence: Evidence) -> dict[str, bytes]:
         distances=errors.distances(evidence),
         vacuity=tables.vacuity(evidence),
         probes=tables.probes(evidence)[:_ROWS],
+        closed=_closed(evidence, around),
+        retained=around.failures,
+        sessions=around.sessions,
+        session=next((one for one in around.sessions if one.backend == evidence.plan.backend), None),
         metrics=metric_rows[:_ROWS],
         all_metrics=len(metric_rows),
         cubins=tables.build_rows(evidence),
@@ -84,6 +91,16 @@ def pages(evidence: Evidence) -> dict[str, bytes]:
         percent=_percent,
     )
     return {REPORT: page.encode(), **{each.name: each.content for each in beside.values()}}
+
+
+def _closed(evidence: Evidence, around: Surroundings) -> list[Closed]:
+    """Those of the plan as it recorded them, then the others of the project."""
+    planned = {
+        variant.name: Closed(variant.label, variant.why, variant.evidence)
+        for variant in evidence.plan.variants
+        if variant.status == "closed"
+    }
+    return [*planned.values(), *(one for one in around.closed if one.name not in planned)]
 
 
 def _link(condition: Condition, anchors: set[str]) -> str:

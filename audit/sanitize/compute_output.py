@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import io
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 from xml.etree import ElementTree
 
 import msgspec
 
-from audit.sanitize.ranges import Point, ranges
-from audit.sanitize.schema import Finding, Severity, Side, Tool
+from audit.sanitize.ranges import point
+from audit.sanitize.records import NOBODY, Frame, Names, Record, Taking, collapsed, plain
+from audit.sanitize.schema import Finding, Severity, Tool
 
 _PREFIX = "========="
 _TITLE = "COMPUTE-SANITIZER"
-_RAW_LIMIT = 4000  # characters of a record that are kept
 CONSEQUENCES = frozenset({"Target application returned an error", "Error: process didn't terminate successfully"})
 """What the tool adds where its target ended badly, for whatever reason."""
 
@@ -35,6 +34,7 @@ _LEAKS = re.compile(r"LEAK SUMMARY: \d+ bytes leaked in \d+ allocations")
 
 _PLACE = r"(?P<function>.+)\+(?P<pc>0x[0-9a-f]+)(?: in (?P<file>.+):(?P<line>\d+))?"
 _POINT = r"\((\d+),(\d+),(\d+)\)"
+_CLONE = re.compile(r"^\[clone (.+?)\] ")
 _AT = re.compile(rf"at {_PLACE}")
 _BY = re.compile(rf"by thread {_POINT} in block {_POINT}")
 _FRAME = re.compile(rf"Device Frame: ?{_PLACE}")
@@ -80,25 +80,10 @@ class Report(msgspec.Struct, frozen=True):
     troubles: tuple[str, ...]
 
 
-Points: TypeAlias = tuple[tuple[Point | None, Point | None], ...]  # of each side: thread, block
-
-
 class _Line(NamedTuple):
     number: int
     indent: int  # 0: the first of a record
     text: str
-
-
-class _Record(NamedTuple):
-    """One record of the text, before equal ones are collapsed."""
-
-    kind: str
-    severity: Severity
-    kernel: str
-    message: str
-    sides: tuple[Side, ...]
-    points: Points
-    raw: str
 
 
 def parse(tool: Tool, text: str, xml: str | None, sources: Sequence[str]) -> Report:
@@ -107,7 +92,8 @@ def parse(tool: Tool, text: str, xml: str | None, sources: Sequence[str]) -> Rep
     lines, troubles = _lines(text)
     summary = _HAZARDS if tool == "racecheck" else _ERRORS
     reported: list[int] = []
-    records: list[_Record] = []
+    records: list[Record] = []
+    names = Names(sources, ())
     last = lines[-1].number if lines else -1
     for head, details in _grouped(lines):
         if match := summary.fullmatch(head.text):
@@ -115,7 +101,7 @@ def parse(tool: Tool, text: str, xml: str | None, sources: Sequence[str]) -> Rep
             if head.number != last or details or (len(counts) == 3 and counts[0] != counts[1] + counts[2]):
                 troubles.append(f"a summary that is not the end or does not add up: {head.text}")
             reported.append(counts[0])
-        elif record := _record(head, details, sources):
+        elif record := _record(head, details, names):
             records.append(record)
         elif not (_LEAKS.fullmatch(head.text) and not details):
             troubles.append(" ".join((head.text, *(line.text for line in details))).strip())
@@ -128,7 +114,7 @@ def parse(tool: Tool, text: str, xml: str | None, sources: Sequence[str]) -> Rep
     return Report(
         complete=whole and not troubles,
         reported=reported[0] if len(reported) == 1 else None,
-        findings=_collapsed(tool, records),
+        findings=collapsed(tool, _joined(records)),
         troubles=tuple(dict.fromkeys(troubles)),
     )
 
@@ -156,13 +142,13 @@ def _grouped(lines: Sequence[_Line]) -> Iterator[tuple[_Line, list[_Line]]]:
         at = end
 
 
-def _record(head: _Line, details: Sequence[_Line], sources: Sequence[str]) -> _Record | None:
+def _record(head: _Line, details: Sequence[_Line], names: Names) -> Record | None:
     """The record of a first line and its details; None where one of them is not understood."""
-    raw = "\n".join((head.text, *(" " * line.indent + line.text for line in details)))[:_RAW_LIMIT]
+    raw = "\n".join((head.text, *(" " * line.indent + line.text for line in details)))
     if hazard := _HAZARD.fullmatch(head.text):
-        return _hazard(hazard, details, sources, raw)
+        return _hazard(hazard, details, names, raw)
     if race := _RACE.fullmatch(head.text):
-        return _race(race, details, sources, raw)
+        return _race(race, details, names, raw)
     places = [match for line in details if (match := _AT.fullmatch(line.text))]
     threads = [match for line in details if (match := _BY.fullmatch(line.text))]
     others = [line for line in details if not (_AT.fullmatch(line.text) or _BY.fullmatch(line.text))]
@@ -177,8 +163,9 @@ def _record(head: _Line, details: Sequence[_Line], sources: Sequence[str]) -> _R
         kind = "device-exception"
     frames = [match for line in details if (match := _FRAME.fullmatch(line.text))]
     what = what or ("barrier" if kind.endswith("-barrier") else "instruction")
-    side = _side(what, [*places, *frames], sources)
-    point = (_point(threads[0].groups()[:3]), _point(threads[0].groups()[3:])) if threads else (None, None)
+    side = names.side(what, _stack([*places, *frames]))
+    who = [match.groups() for match in threads]
+    taking: Taking = ([point(one[:3]) for one in who], [point(one[3:]) for one in who])
     kernel = _kernel((frames or places)[-1]["function"]) if places else ""
     message = head.text
     if why := next((match["why"] for line in details if (match := _DETAILS[0].fullmatch(line.text))), None):
@@ -186,7 +173,7 @@ def _record(head: _Line, details: Sequence[_Line], sources: Sequence[str]) -> _R
     if kind in ("leak", "uninitialised") and not places:
         message = re.sub(r" (?:at|to) 0x[0-9a-f]+", "", message)
     sides = (side,) if places else ()
-    return _Record(kind, "error", kernel, message, sides, (point,) * len(sides), raw)
+    return Record(kind, kernel, message, sides, (taking,) * len(sides), raw)
 
 
 def _kind(head: str, details: Sequence[_Line]) -> tuple[str, str]:
@@ -201,110 +188,61 @@ def _kind(head: str, details: Sequence[_Line]) -> tuple[str, str]:
     return "", ""
 
 
-def _hazard(head: re.Match[str], details: Sequence[_Line], sources: Sequence[str], raw: str) -> _Record | None:
+def _hazard(head: re.Match[str], details: Sequence[_Line], names: Names, raw: str) -> Record | None:
     """A hazard lists the earlier access first; `Finding.sides` the later one."""
     accesses = [match for line in details if (match := _ACCESS.fullmatch(line.text))]
     others = [line for line in details if not _ACCESS.fullmatch(line.text)]
     if len(accesses) != 2 or not all(any(known.fullmatch(line.text) for known in _DETAILS) for line in others):
         return None
-    block = _point(head.groups()[2:])
-    sides, points = [], []
+    block = point(head.groups()[2:])
+    sides, taking = [], list[Taking]()
     for access in reversed(accesses):
-        sides.append(_side(access["access"].lower(), [access], sources))
-        points.append((_point(access.groups()[1:4]), block))
+        sides.append(names.side(access["access"].lower(), _stack([access])))
+        taking.append(([point(access.groups()[1:4])], [block]))
     severity: Severity = "error" if head["level"] == "Error" else "warning"
     kernel = _kernel(accesses[0]["function"])
-    return _Record("race", severity, kernel, f"{head['text']} in shared memory", tuple(sides), tuple(points), raw)
+    message = f"{head['text']} in shared memory"
+    return Record("race", kernel, message, tuple(sides), tuple(taking), raw, severity=severity)
 
 
-def _race(head: re.Match[str], details: Sequence[_Line], sources: Sequence[str], raw: str) -> _Record | None:
+def _race(head: re.Match[str], details: Sequence[_Line], names: Names, raw: str) -> Record | None:
     """The analysis of hazards: one place and those that it meets, without threads."""
     others = [match for line in details if (match := _AND.fullmatch(line.text))]
     rest = [line for line in details if not (_AND.fullmatch(line.text) or _FRAME.fullmatch(line.text))]
     if not others or rest:
         return None
-    sides = tuple(_side(match["access"].lower(), [match], sources) for match in (head, *others))
+    sides = tuple(names.side(match["access"].lower(), _stack([match])) for match in (head, *others))
     severity: Severity = "error" if head["level"] == "Error" else "warning"
     message = "Race reported in shared memory"
-    return _Record("race", severity, _kernel(head["function"]), message, sides, ((None, None),) * len(sides), raw)
+    kernel = _kernel(head["function"])
+    return Record("race", kernel, message, sides, (NOBODY,) * len(sides), raw, severity=severity)
 
 
-def _side(what: str, frames: Sequence[re.Match[str]], sources: Sequence[str]) -> Side:
-    """A side at the innermost frame that lies in the project, or else at the innermost."""
-    named = [(_named(frame["file"], sources), frame) for frame in frames]
-    inside = [(file, frame) for file, frame in named if file in sources]
-    for file, frame in inside[:1] or named[:1]:
-        return Side(what, _name(frame["function"]), file, int(frame["line"] or 0))
-    return Side(what)
-
-
-def _named(path: str | None, sources: Sequence[str]) -> str:
-    """A file by its name in the project; one from elsewhere by its last part."""
-    matching = [source for source in sources if path and (path == source or path.endswith(f"/{source}"))]
-    return max(matching, key=len, default=(path or "").rsplit("/", 1)[-1])
+def _stack(frames: Sequence[re.Match[str]]) -> list[Frame]:
+    own = [_CLONE.sub("", frame["function"]) for frame in frames]
+    return [Frame(name, frame["file"] or "", int(frame["line"] or 0)) for name, frame in zip(own, frames, strict=True)]
 
 
 def _kernel(function: str) -> str:
     """The name of the kernel that a function belongs to: the compiler may have made a clone of it for the kernel."""
-    clone = re.match(r"\[clone (.+?)\] ", function)
-    return _name(clone[1] if clone else function)
+    clone = _CLONE.match(function)
+    return plain(clone[1] if clone else function)
 
 
-def _name(function: str) -> str:
-    """A demangled name without its return type and parameters: `splits<6, 64>`."""
-    name = re.sub(r"^(\[clone .+?\] )?(void )?", "", function)
-    if name.endswith(")"):
-        depth = 0
-        for at in range(len(name) - 1, -1, -1):
-            depth += (name[at] == ")") - (name[at] == "(")
-            if depth == 0:
-                name = name[:at]
-                break
-    return re.sub(r"\([\w ]+\)(?=-?\d)", "", name)  # (int)6 as a template's argument
-
-
-def _point(numbers: Sequence[str]) -> Point:
-    x, y, z = map(int, numbers)
-    return x, y, z
-
-
-def _collapsed(tool: Tool, records: Sequence[_Record]) -> tuple[Finding, ...]:
-    """Records of the same kind, kernel and places become one finding; an analysis joins the hazards it is about."""
-    groups: dict[tuple[object, ...], list[_Record]] = {}
+def _joined(records: Sequence[Record]) -> list[Record]:
+    """The analysis of hazards counts with the first of those that it is about; a record of no threads is one."""
+    found: list[Record] = []
     for record in records:
-        if record.kind == "race":
-            if not any(thread for thread, _ in record.points):
-                about = [key for key in groups if key[0] == "race" and set(record.sides) >= set(groups[key][0].sides)]
-                if about:
-                    groups[about[0]].append(record)
-                    continue
-            key: tuple[object, ...] = ("race", record.kernel, frozenset(Counter(record.sides).items()))
+        about = None
+        if record.kind == "race" and record.taking[0] == NOBODY:
+            hazards = (at for at, one in enumerate(found) if one.kind == "race" and one.taking[0] != NOBODY)
+            about = next((at for at in hazards if set(record.sides) >= set(found[at].sides)), None)
+        if about is None:
+            found.append(record)
         else:
-            key = (record.kind, record.severity, record.kernel, record.message, record.sides)
-        groups.setdefault(key, []).append(record)
-    return tuple(_finding(tool, group) for group in groups.values())
-
-
-def _finding(tool: Tool, group: Sequence[_Record]) -> Finding:
-    first = group[0]
-    points = [_aligned(record, first.sides) for record in group]
-    sides = tuple(
-        msgspec.structs.replace(
-            side,
-            threads=ranges({thread for one in points for thread, _ in one[at : at + 1] if thread}),
-            blocks=ranges({block for one in points for _, block in one[at : at + 1] if block}),
-        )
-        for at, side in enumerate(first.sides)
-    )
-    severity: Severity = "error" if any(record.severity == "error" for record in group) else "warning"
-    return Finding(tool, first.kind, severity, first.kernel, first.message, sides, len(group), first.raw)
-
-
-def _aligned(record: _Record, sides: tuple[Side, ...]) -> Points:
-    """A record's points in the order of `sides`: a pair of places may have met the other way round."""
-    if record.sides == sides:
-        return record.points
-    return record.points[::-1] if record.sides[::-1] == sides else ()
+            worst: Severity = "error" if "error" in (record.severity, found[about].severity) else "warning"
+            found[about] = found[about]._replace(times=found[about].times + 1, severity=worst)
+    return found
 
 
 def _records_of(xml: str) -> int | None:

@@ -92,7 +92,7 @@ _GAPS: Mapping[Tool, str] = {
     "racecheck": "it sees shared memory alone, inside one launch: no race in global memory, none between blocks, and "
     "not two writes of the same value",
     "synccheck": "a barrier that threads miss because they have ended is no error to it, nor is a __syncwarp whose "
-    "mask names lanes that never come; a barrier that waits for ever is seen by the time limit alone",
+    "mask names lanes that never come; a barrier that waits for ever ends at the time limit, without proof",
     "initcheck": "it sees global memory alone, as loads read it: neither shared memory nor local arrays",
 }
 _SHARED_TOO = "it sees global and shared memory as loads read it, and no local arrays"
@@ -113,7 +113,7 @@ class Installed(msgspec.Struct, frozen=True):
 
 class Left(msgspec.Struct, frozen=True):
     """What a run left: the tool's log and XML (None where it wrote none), whatever else was printed, and the target's
-    own report. `exit_code` is None for a run that was killed at its limit."""
+    own report. `exit_code` is None for a run that was killed at its limit, which are then its `seconds`."""
 
     log: str | None
     xml: str | None
@@ -171,8 +171,8 @@ def prepare(tool: Tool, installed: Installed, folder: Path, bundle: Bundle, buil
 def run(tool: Tool, installed: Installed, folder: Path, bundle: Bundle, build: CubinBuild, limit: float) -> Observed:
     """Launch a bundle of the policy `exact`, written to `folder`, under a tool, for at most `limit` seconds.
 
-    The cubin needs line info for findings to have lines. A kernel that crashes or does not end, with no word of the
-    tool about it, is a finding too, `crash` or `time-out`. Raises AuditError where the process cannot be killed.
+    The cubin needs line info for findings to have lines. A kernel that crashes with no word of the tool about it is a
+    finding too, `crash`. Raises AuditError where the process cannot be killed.
     """
     command = prepare(tool, installed, folder, bundle, build)
     for name in (_LOG, _XML, _OUTPUT, target.REPORT):
@@ -185,7 +185,7 @@ def run(tool: Tool, installed: Installed, folder: Path, bundle: Bundle, build: C
         output=_read(folder / _OUTPUT) or "",
         report=tuple(child.reported(folder / target.REPORT)),
         exit_code=exit_code,
-        seconds=round(time.monotonic() - began, 3),
+        seconds=limit if exit_code is None else round(time.monotonic() - began, 3),
     )
     entries = [launch.entry for launch in bundle.launches]
     return observe(tool, command, entries, tuple(build.identity.sources), left)
@@ -257,18 +257,15 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _ended_badly(tool: Tool, entries: Sequence[str], left: Left) -> Iterator[Finding]:
-    """What the target's own report tells of a kernel that crashed or was still running."""
+    """What the target's own report tells of a kernel that crashed; one that was still running is none."""
     steps = [at for at, line in enumerate(left.report) if line.startswith("step ")]
-    if left.report[-1:] == ("done",) or not steps:
+    if left.exit_code is None or left.report[-1:] == ("done",) or not steps:
         return
     done = sum(line.startswith("launch ") for line in left.report[steps[-1] :])
     kernel = entries[min(done, len(entries) - 1)]
-    if left.exit_code is None:
-        kind, message = "time-out", f"still running after {left.seconds:.0f} s"
-    else:
-        said = next((line.removeprefix("error ") for line in left.report if line.startswith("error ")), "")
-        kind, message = "crash", said or f"the process ended with {left.exit_code}"
-    yield Finding(tool, kind, "error", kernel, message, (), 1, "\n".join(left.report))
+    said = next((line.removeprefix("error ") for line in left.report if line.startswith("error ")), "")
+    message = said or f"the process ended with {left.exit_code}"
+    yield Finding(tool, "crash", "error", kernel, message, (), 1, "\n".join(left.report))
 
 
 def _options(tool: Tool, installed: Installed) -> dict[str, str]:

@@ -91,7 +91,8 @@ _GAPS: Mapping[Tool, str] = {
     "memcheck": "an access that jumps over the red zone into another buffer is none to it, nor one to the wrong place "
     "inside its own buffer; of a shared object aligned to 8 bytes a misaligned float2 is not seen",
     "synccheck": "it sees the paths that these inputs take, and no others",
-    "initcheck": "an uninitialised local that is merely stored is found where the result is saved, without its line",
+    "initcheck": "an uninitialised local that is merely stored, and what a memcpy takes along, is found where the "
+    "result is saved, without its line",
 }
 
 

@@ -16,7 +16,7 @@ from audit.bundle import Bundle
 from audit.sanitize import host_text, host_valgrind
 from audit.sanitize.host import FOUND, HostRun
 from audit.sanitize.host_text import Told
-from audit.sanitize.ranges import Point
+from audit.sanitize.ranges import Point, point
 from audit.sanitize.records import Names, Record, collapsed
 from audit.sanitize.schema import Observed, Side
 
@@ -46,7 +46,7 @@ def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observed:
     """What a run over `bundle` showed; `sources` are the project's files as `BuildIdentity.sources` names them.
 
     Kinds: race, out-of-bounds, misaligned, invalid-access, undefined, uninitialised, divergent-barrier,
-    invalid-barrier, crash. A run that was killed at its limit is no finding: these tools are slow.
+    invalid-barrier, crash. A run that was killed at its limit is no finding.
     """
     names = Names(sources, bundle.entries)
     errors = [line for line in run.report if line.startswith("error ")]
@@ -119,10 +119,10 @@ def _failure(line: str, report: Sequence[str], bundle: Bundle, names: Names) -> 
     if error is None or error["kind"] not in _OF_KERNELS:
         return None
     shape = _block_under_way(report, bundle)
-    block = [_point(error["block"].split(", "))]
+    block = [point(error["block"].split(", "))]
     sides = list(_sides(error, shape, names))
     if error["kind"] in ("assert", "memory"):
-        thread = [_point(error["thread"].split(", "))] if error["thread"] else []
+        thread = [point(error["thread"].split(", "))] if error["thread"] else []
         kind = "crash"
         sides = [(side, thread) for side, _ in sides]
     else:
@@ -194,8 +194,3 @@ def _points(threads: Sequence[int], shape: tuple[int, int, int] | None) -> list[
         return []
     x, y, _ = shape
     return [(thread % x, thread // x % y, thread // (x * y)) for thread in threads]
-
-
-def _point(numbers: Sequence[str]) -> Point:
-    x, y, z = map(int, numbers)
-    return x, y, z

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from audit.sanitize.ranges import Point
+from audit.sanitize.ranges import point
 from audit.sanitize.records import NOBODY, Frame, Names, Record, Taking, memory_of
 from audit.sanitize.schema import Tool
 
@@ -165,7 +165,7 @@ def _race(title: str, body: Sequence[str], names: Names) -> Record:
         elif _LOCATION.fullmatch(head):
             allocated = stack
         elif (thread := _THREAD.fullmatch(head)) and (named := _NAMED.fullmatch(thread["name"] or "")):
-            people[thread["who"]] = ([_point(named.groups()[3:])], [_point(named.groups()[:3])])
+            people[thread["who"]] = ([point(named.groups()[3:])], [point(named.groups()[:3])])
     sides, taking = [], []
     for access, stack in accesses:
         what = access["access"].lower().removeprefix("previous ")
@@ -259,8 +259,3 @@ def _frame(text: str) -> Frame:
     if place is None or place["file"] == "<null>":
         return Frame(_MODULE.sub("", text).removesuffix(" <null>"))
     return Frame(place["function"], place["file"], int(place["line"] or 0))
-
-
-def _point(numbers: Sequence[str]) -> Point:
-    x, y, z = map(int, numbers)
-    return x, y, z

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from itertools import groupby
 from typing import TypeAlias
 
 Point: TypeAlias = tuple[int, int, int]
 _SHOWN = 6  # boxes
+
+
+def point(numbers: Sequence[str]) -> Point:
+    """Three numbers as they are written."""
+    x, y, z = map(int, numbers)
+    return x, y, z
 
 
 def ranges(points: Collection[Point]) -> str:

@@ -1,4 +1,4 @@
-"""Single reports of a sanitizer of the host: the frames that they name, and how equal ones become one finding."""
+"""Single reports of a sanitizer: the frames that they name, and how equal ones become one finding."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from audit.sanitize.ranges import Point, ranges
-from audit.sanitize.schema import Finding, Side, Tool
+from audit.sanitize.schema import Finding, Severity, Side, Tool
 
 RAW_LIMIT = 4000  # characters of a report that are kept
 
@@ -41,6 +41,7 @@ class Record(NamedTuple):
     taking: tuple[Taking, ...]
     raw: str
     times: int = 1
+    severity: Severity = "error"
 
 
 class Names(NamedTuple):
@@ -95,10 +96,11 @@ def memory_of(allocated: Sequence[Frame]) -> str:
 
 
 def plain(function: str) -> str:
-    """A demangled name without return type and parameters: `splits<6, 64>`, `Pages::operator()`."""
+    """A demangled name without return type, parameters and casts: `splits<6, 64>`, `Pages::operator()`."""
     name = re.sub(r"( const| volatile| &&?| \[clone [^]]*\])+$", "", function)
     if name.endswith(")"):
         name = name[: _opening(name)]
+    name = re.sub(r"\([\w ]+\)(?=-?\d)", "", name)  # (int)6 as a template's argument
     if "operator " in name:
         return name
     depth = 0
@@ -114,7 +116,8 @@ def collapsed(tool: Tool, records: Sequence[Record]) -> tuple[Finding, ...]:
     groups: dict[tuple[object, ...], list[Record]] = {}
     for record in records:
         sides = frozenset(Counter(record.sides).items())
-        groups.setdefault((record.kind, record.kernel, record.message, sides), []).append(record)
+        said = () if record.kind == "race" else (record.severity, record.message)
+        groups.setdefault((record.kind, record.kernel, sides, *said), []).append(record)
     return tuple(_finding(tool, group) for group in groups.values())
 
 
@@ -130,7 +133,8 @@ def _finding(tool: Tool, group: Sequence[Record]) -> Finding:
         for at, side in enumerate(first.sides)
     )
     count = sum(record.times for record in group)
-    return Finding(tool, first.kind, "error", first.kernel, first.message, sides, count, first.raw[:RAW_LIMIT])
+    severity: Severity = "error" if any(record.severity == "error" for record in group) else "warning"
+    return Finding(tool, first.kind, severity, first.kernel, first.message, sides, count, first.raw[:RAW_LIMIT])
 
 
 def _aligned(record: Record, sides: tuple[Side, ...]) -> tuple[Taking, ...]:

@@ -54,7 +54,7 @@ class Observed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         str, ...
     ]  # lines that say disabled, skipped, overflowed, internal error, not supported, not attached
     launches: int  # launches of the audited entry points that ran to their end
-    seconds: float
+    seconds: float  # of a run that was killed its limit
 
 
 class Canary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,6 +92,7 @@ class Suppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reason: str
     expires: str  # ISO date
     used: int = 0
+    device: Literal["", "host", "cuda"] = ""  # whose tool it is about; empty: both
 
 
 class ToolRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -54,7 +54,7 @@ def sanitize(
 
     The plan is on disk before anything runs. A tool that is not there leaves what it was to check inconclusive.
     """
-    rules = suppressions.declared(project)
+    rules = suppressions.concerning(project, suppressions.declared(project), plan.operator, plan.backend)
     draft = store.Draft(runs, plan)
     began = time.monotonic()
     records: dict[Tool, ToolRecord] = {}

@@ -7,9 +7,10 @@
     where = "kernels/rows.cuh:41"   # or the kernel: "grouped_control_splits"
     reason = "the copy is ordered by its own barrier, which racecheck does not follow"
     expires = 2027-01-31
+    device = "cuda"                  # left out: on a CPU too
 
-A rule is shown in every report. One that is expired suppresses nothing, and one that matches nothing is no longer
-true of the source: both are complaints, and a session with a complaint does not pass.
+A rule is shown in every report that it concerns. One that is expired suppresses nothing, and one that matches nothing
+is no longer true of the source: both are complaints, and a session with a complaint does not pass.
 """
 
 from __future__ import annotations
@@ -21,9 +22,12 @@ from typing import Any
 
 import msgspec
 
-from audit.errors import ProjectError
+from audit.build.sources import project_sources
+from audit.errors import AuditError, ProjectError
+from audit.plan import Backend
 from audit.project import TABLE, Project
 from audit.sanitize.schema import TOOLS, Finding, Suppression, Tool
+from audit.spec import Operator, Source
 
 _FIELDS = ("name", "tool", "kind", "where", "reason", "expires")
 _PLACE = re.compile(r"(?P<file>.+):(?P<line>\d+)")
@@ -41,6 +45,19 @@ def declared(project: Project) -> tuple[Suppression, ...]:
             f"{project.root / 'pyproject.toml'}: [tool.{TABLE}] suppressions: two are named {twice!r}; rename one"
         )
     return rules
+
+
+def concerning(
+    project: Project, rules: Iterable[Suppression], operator: str, backend: Backend
+) -> tuple[Suppression, ...]:
+    """The rules that a session of an operator on a backend answers for: not those of the other backend, nor those that
+    lie in other operators' kernels alone. One that lies in no kernel at all concerns every session."""
+    found = []
+    for rule in rules:
+        homes = [one.name for one in project.operators.values() if _lies_in(rule, project, one)]
+        if rule.device in ("", backend) and (operator in homes or not homes):
+            found.append(rule)
+    return tuple(found)
 
 
 def apply(rules: Iterable[Suppression], findings: Iterable[Finding], today: date) -> tuple[Finding, ...]:
@@ -90,14 +107,29 @@ def complaints(
     return tuple(found)
 
 
+def _lies_in(rule: Suppression, project: Project, operator: Operator) -> bool:
+    """Whether a rule's file belongs to an operator's variants, or its kernel is named in one that does."""
+    place = _PLACE.fullmatch(rule.where)
+    name = re.compile(rb"\b" + re.escape(re.split(r"[<(]", rule.where, maxsplit=1)[0].encode()) + rb"\b")
+    for path in {variant.code.path for variant in operator.variants if isinstance(variant.code, Source)}:
+        try:
+            files = project_sources(project.root, project.root / path)
+        except AuditError:  # the session tells of it, if it is to run that variant
+            continue
+        if place["file"] in files if place else any(name.search(text) for text in files.values()):
+            return True
+    return False
+
+
 def _expired(rule: Suppression, today: date) -> bool:
     """A rule holds through its last day."""
     return date.fromisoformat(rule.expires) < today
 
 
 def _rule(place: str, table: Mapping[str, Any]) -> Suppression:
-    if unknown := sorted(set(table) - set(_FIELDS)):
-        raise ProjectError(f"{place}: unknown field {unknown[0]!r}; known: {', '.join(_FIELDS)}")
+    known = (*_FIELDS, "device")
+    if unknown := sorted(set(table) - set(known)):
+        raise ProjectError(f"{place}: unknown field {unknown[0]!r}; known: {', '.join(known)}")
     texts = {}
     for field in _FIELDS:
         value = table.get(field)
@@ -114,4 +146,7 @@ def _rule(place: str, table: Mapping[str, Any]) -> Suppression:
         raise ProjectError(
             f"{place} expires: expected a date such as 2027-01-31, but got {texts['expires']!r}"
         ) from None
+    texts["device"] = device = table.get("device", "")
+    if device not in ("", "host", "cuda"):
+        raise ProjectError(f"{place} device: expected host or cuda, but got {device!r}; leave it out for both")
     return msgspec.convert(texts, Suppression)

@@ -14,10 +14,14 @@ def judge(tool: Tool, observed: Observed, planned: int, canaries: Sequence[Canar
     `observed.findings` have been through `suppressions.apply`; `planned` launches were to run to their end; `canaries`
     are those of the same session. A finding that nothing suppresses is a fail whatever else there is; pass needs all
     that `doubts` asks for, and every canary of the tool found and its clean twin passed.
+
+    A run that was killed at its limit is inconclusive, for tools slow kernels down by far and a barrier that waits for
+    ever looks the same from outside; what the tool printed before it was killed is a finding like any other.
     """
     open_ = [finding for finding in observed.findings if not finding.suppressed]
     if open_:
-        return "fail", f"{_counted(len(open_), 'finding')}; the first: {told(open_[0])}"
+        killed = f" ({_killed(observed)})" if observed.exit_code is None else ""
+        return "fail", f"{_counted(len(open_), 'finding')}{killed}; the first: {told(open_[0])}"
     if found := (*unproven(tool, canaries), *doubts(observed, planned)):
         return "inconclusive", "; ".join(found)
     if observed.findings:
@@ -44,7 +48,7 @@ def doubts(observed: Observed, planned: int) -> tuple[str, ...]:
     """All that stands against taking a run at its word, whatever it found."""
     found = []
     if observed.exit_code is None:
-        found.append(f"killed at its limit after {observed.seconds:.0f} s")
+        found.append(_killed(observed))
     found.extend(f"the tool says: {trouble}" for trouble in observed.troubles)
     if not observed.complete and not observed.troubles:
         found.append("the report is not whole: its summary or its XML is missing or malformed")
@@ -88,6 +92,10 @@ def told(finding: Finding) -> str:
     """A finding in a line: what, in which kernel, where."""
     places = " and ".join(f"{side.file}:{side.line}" for side in finding.sides if side.line)
     return f"{finding.kind} in {finding.kernel or 'no kernel'}{', ' + places if places else ''}: {finding.message}"
+
+
+def _killed(observed: Observed) -> str:
+    return f"killed at its limit of {observed.seconds:g} s"
 
 
 def _counted(number: int, singular: str, plural: str = "") -> str:

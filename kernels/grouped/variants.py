@@ -78,6 +78,11 @@ def _role_bytes(case: Case) -> int:
     return int((2 * 128 + 2 * 32) * (case.dim + 16) + 2 * 8704 + 512 + 32 * case.dim)
 
 
+def _lean_bytes(case: Case) -> int:
+    """sizeof LeanMemory in direct/lean.cuh, which asserts it."""
+    return int((128 + 6 * 32) * case.dim + 2 * 8704 + 256 + 32 * case.dim)
+
+
 def _row_tiles(case: Case) -> int:
     return _tiles(case.rows * case.heads)
 
@@ -101,13 +106,13 @@ def _one_block(
     return Variant(name, Source(f"kernels/grouped/{name}.cu"), launches, parent, note=note)
 
 
-def _in_roles(name: str, parent: str, note: str) -> Variant:
+def _in_roles(name: str, parent: str, note: str, shared_bytes: Callable[[Case], int] = _role_bytes) -> Variant:
     """A variant whose block has warps in two roles."""
     launches = _launches(
         name,
         256,
         _row_tiles,
-        _role_bytes,
+        shared_bytes,
         by_page=True,
         merge_threads=lambda _case: 64,
         merge_parts=lambda case: case.dim // 64,
@@ -146,6 +151,8 @@ VARIANTS = (
         "four warps of a block weigh (QK, softmax) one chunk ahead of the four that add (PV); q in shared memory",
     ),
     _in_roles("rolled_steps", "warp_roles", "the steps of QK are a loop, five at a time"),
+    _in_roles("lean_roles", "warp_roles", "the weighing warps copy V too, in whole rows", _lean_bytes),
+    _in_roles("even_roles", "lean_roles", "softmax ahead of the next QK: barriers halve the work", _lean_bytes),
     _one_block("n64", "ordered_qk_pv", "two 32-token tiles loaded as one panel", panel_tiles=2),
     _one_block("register_softmax", "visible_tile", "row state in registers", in_registers=True),
     _one_block("m8n32_qk", "visible_tile", "QK by m8n32k16"),

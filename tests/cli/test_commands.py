@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -139,7 +140,11 @@ def test_list_shows_what_is_declared(audit: Audit) -> None:
     assert ran.code == 0
     for words in ("operator grouped", "shared_kv", "parent control", "q2, q3", "smollm2-135m/layer18/rank1"):
         assert words in ran.out
-    assert {"project", "operators", "captures"} == set(audit(ROOT, "list", "--json").json)
+    assert re.search(r"head_halves +closed +parent token_ahead .*\n +slower than token_ahead.*\(reports/", ran.out)
+    listed = audit(ROOT, "list", "--json").json
+    assert {"project", "operators", "captures"} == set(listed)
+    for operator in listed["operators"]:
+        assert all(variant["why"] for variant in operator["variants"] if variant["status"] == "closed")
 
 
 def test_report_renders_the_newest(softmax_project: Path, audit: Audit, tmp_path: Path) -> None:
@@ -148,6 +153,16 @@ def test_report_renders_the_newest(softmax_project: Path, audit: Audit, tmp_path
     page = tmp_path / "page.html"
     assert audit(softmax_project, "report", evidence, "-o", str(page)).code == 0
     assert page.read_text() == Path(evidence, "report.html").read_text()
+
+
+def test_report_opens_in_the_users_browser(softmax_project: Path, audit: Audit, tmp_path: Path) -> None:
+    evidence = audit(softmax_project, "run", "--shape", "softmax", "--axis", "n=1", "--json").json["evidence"]
+    browser, asked = tmp_path / "browser", tmp_path / "asked"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {asked}\n')
+    browser.chmod(0o755)
+    ran = audit(softmax_project, "report", "--open", BROWSER=f"{browser} %s")
+    assert ran.code == 0, ran.err
+    assert asked.read_text().strip() == (softmax_project / evidence / "report.html").resolve().as_uri()
 
 
 def test_doctor_tries_what_it_reports(audit: Audit, tmp_path: Path) -> None:

@@ -19,12 +19,13 @@ from audit.gate import baseline
 from audit.gate.evaluate import evaluate
 from audit.gate.policy import load
 from audit.gate.verdict import Condition, Gate
+from audit.plan import Backend
 from audit.project import Project
 from audit.project import find as find_project
 from audit.sanitize import store as sanitize_store
 from audit.sanitize import suppressions
 from audit.sanitize.schema import SCHEMA as SANITIZE_SCHEMA
-from audit.sanitize.schema import Canary, Checked, Finding, SanitizeEvidence, Side, ToolRecord
+from audit.sanitize.schema import Canary, Checked, Finding, SanitizeEvidence, Side, Tool, ToolRecord
 from audit.sanitize.session import summarize as summarize_session
 
 from ..conftest import ROOT
@@ -106,11 +107,20 @@ def audited(made: Project) -> Evidence:
     )
 
 
-def session(made: Project, *findings: Finding, found: bool = True) -> SanitizeEvidence:
-    """The policy's rule of sanitizers, as if run; `findings` are those of `fast`, `found` says what of the canary."""
+def session(
+    made: Project,
+    *findings: Finding,
+    found: bool = True,
+    backend: Backend = "host",
+    tools: tuple[Tool, ...] = ("synccheck",),
+) -> SanitizeEvidence:
+    """The policy's sanitizers, as if run; `findings` are those of `fast`, `found` is of the last tool's canary."""
     plan = load(made, "everyday").sanitizers[0].plan(made, "softmax")
+    plan = msgspec.structs.replace(plan, backend=backend, tools=tools)
     build = next(build for key, build in audited_builds(made).items() if key.startswith("fast"))
-    canaries = (Canary("divergent barrier", "synccheck", found, True, "what was shown"),)
+    canaries = tuple(
+        Canary("divergent barrier", tool, found or tool != tools[-1], True, "what was shown") for tool in tools
+    )
     rules = suppressions.declared(made)
     day = datetime.fromisoformat(STARTED).date()
     judged = suppressions.apply(rules, findings, day)
@@ -120,12 +130,12 @@ def session(made: Project, *findings: Finding, found: bool = True) -> SanitizeEv
             variant=variant,
             case=case.id,
             verdict="fail"
-            if variant == "fast" and any(not finding.suppressed for finding in judged)
+            if variant == "fast" and any(not finding.suppressed for finding in judged if finding.tool == tool)
             else "pass"
-            if found
+            if found or tool != tools[-1]
             else "inconclusive",
             reason="as it was shown",
-            findings=judged if variant == "fast" else (),
+            findings=tuple(finding for finding in judged if finding.tool == tool) if variant == "fast" else (),
             launches=2,
             planned_launches=2,
             seconds=0.1,
@@ -146,7 +156,7 @@ def session(made: Project, *findings: Finding, found: bool = True) -> SanitizeEv
         commit=None,
         plan=plan,
         machine=machine.describe(),
-        tools=(ToolRecord("synccheck", "the accounting of barriers", (), "nothing"),),
+        tools=tuple(ToolRecord(tool, "the accounting of barriers", (), "nothing") for tool in tools),
         builds={"fast-build": build},
         canaries=canaries,
         checked=checked,
@@ -177,7 +187,7 @@ def rewrite(folder: Path, change: Callable[[Evidence], Evidence]) -> Path:
     summary = summarize(evidence.plan, evidence.audits, evidence.exposures, evidence.summary.seconds)
     path = write(msgspec.structs.replace(evidence, summary=summary), folder.parent)
     shutil.rmtree(folder)
-    return path
+    return path.rename(folder)  # under its name, since a project may name it
 
 
 def looked(made: Project, *places: str) -> list[Verified]:

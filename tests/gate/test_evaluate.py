@@ -240,22 +240,21 @@ def test_a_rule_that_expired_before_the_session_fails(project: Project) -> None:
     assert condition(gate, "suppressions").measured == "1 declared, 1 complaints"
 
 
-def test_a_closed_variant_in_a_default_plan_fails(project: Project) -> None:
-    source = project.root / "kernels/softmax.py"
-    text = source.read_text()
-    assert text.count('variant("wrong", "control")]') == 1
-    # A closed parent comes back with its child.
-    source.write_text(
-        text.replace(
-            'variant("control"), variant("fast", "control"), variant("wrong", "control")]',
-            'variant("control"), __import__("dataclasses").replace(variant("wrong", "control"), status="closed"), '
-            'variant("fast", "wrong")]',
+@pytest.mark.parametrize(("pruned", "verdict"), [(True, "pass"), (False, "fail")])
+def test_a_closed_variant_in_a_default_plan_fails(project: Project, pruned: bool, verdict: str) -> None:
+    def closed(evidence: Evidence) -> Evidence:
+        control, fast = evidence.plan.variants
+        variants = (control, msgspec.structs.replace(fast, status="closed", why="slower"))
+        return msgspec.structs.replace(
+            evidence, plan=msgspec.structs.replace(evidence.plan, variants=variants, pruned=pruned)
         )
-    )
+
+    rewrite(only(project.root / "reports"), closed)
     gate = judge(project)
-    assert gate.verdict == "fail"
-    assert condition(gate, "closed variants of softmax").detail.startswith("wrong: closed")
-    assert condition(gate, "closed variants of softmax").measured == "1 of 1"
+    assert gate.verdict == verdict
+    found = condition(gate, "closed variants of softmax")
+    assert found.verdict == verdict
+    assert found.detail.startswith("" if pruned else "fast: closed, and in a default plan")
 
 
 @pytest.mark.parametrize(

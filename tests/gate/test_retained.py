@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from audit.evidence import store
 from audit.evidence.verify import verify
 from audit.gate.run import gate
 from audit.gate.verdict import Gate
@@ -18,66 +16,18 @@ from audit.project import Project, find
 
 from ..conftest import ROOT, Ran
 from .made import condition, rewrite, wrong
+from .retained import HOST, add, copy, newest
 from .test_evaluate import without_case
 
-POLICY = """
-[tool.kernel-audit]
-kernels = "kernels"
-references = "references"
-captures = "fixtures/captures"
 
-[tool.kernel-audit.gate.everyday]
-stale = "warn"
-
-[[tool.kernel-audit.gate.everyday.audits]]
-shapes = ["q1"]
-device = "cuda"
-variants = {variants}
-contexts = [129]
-
-[[tool.kernel-audit.gate.everyday.audits]]
-shapes = ["q1"]
-device = "cuda"
-variants = {variants}
-captures = ["all"]
-minimum = {{ captures = 9 }}
-
-[tool.kernel-audit.gate.release]
-like = "everyday"
-stale = "fail"
-"""
-HOST = """
-[[tool.kernel-audit.gate.everyday.audits]]
-shapes = ["q1"]
-variants = ["control", "shared_kv"]
-contexts = [1]
-"""
-
-
-def newest() -> Path:
-    """The newest evidence of q1 on a GPU that is retained, of its whole default plan."""
-    found = []
-    for file in (ROOT / "reports").rglob("evidence.json"):
-        plan = json.loads((file.parent / "plan.json").read_bytes())
-        if (plan["shape"], plan["backend"], plan["pruned"]) == ("q1", "cuda", False):
-            found.append(file.parent)
-    return max(found, key=lambda folder: folder.name)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy(tmp_path_factory.mktemp("retained") / "project")
 
 
 @pytest.fixture
-def retained(own_project: Path) -> Project:
-    """A copy of the project with that evidence, and a policy that asks for what it has."""
-    folder = newest()
-    shutil.copytree(folder, own_project / folder.relative_to(ROOT))
-    standing = own_project / "kernels/standing.py"  # what admits a variant is whatever lies there
-    standing.write_text(re.sub(r'"reports/h200/[^"]+"', '"reports"', standing.read_text()))
-    scalar = find(ROOT).operators["scalar"]
-    recorded = [variant.name for variant in store.load(folder).plan.variants]
-    declared = {variant.name for variant in scalar.variants if variant.status != "closed"}
-    variants = [name for name in recorded if name in declared]
-    assert {"control", "shared_kv"} <= set(variants)
-    (own_project / "pyproject.toml").write_text(POLICY.format(variants=json.dumps(variants)))
-    return find(own_project)
+def retained(whole: Path, tmp_path: Path) -> Project:
+    return find(Path(shutil.copytree(whole, tmp_path / "project")))
 
 
 def folder_of(project: Project) -> Path:
@@ -111,7 +61,7 @@ def test_it_passes_and_a_release_asks_for_todays_sources(retained: Project) -> N
 
 @pytest.mark.parametrize("file", ["evidence.json", "plan.json", "report.html"])
 def test_one_altered_byte_fails(retained: Project, file: str) -> None:
-    path = folder_of(retained) / file
+    (path,) = folder_of(retained).glob(f"{file}*")
     content = bytearray(path.read_bytes())
     content[2 * len(content) // 3] ^= 4
     path.write_bytes(content)
@@ -149,9 +99,7 @@ def test_one_capture_layer_missing_in_the_set_is_inconclusive(retained: Project)
 
 
 def test_beside_a_fresh_run_of_the_kernels_here(retained: Project, audit: Callable[..., Ran]) -> None:
-    settings = retained.root / "pyproject.toml"
-    table = "[tool.kernel-audit.gate.release]"
-    settings.write_text(settings.read_text().replace(table, f"{HOST}\n{table}"))
+    add(retained.root, HOST)
     ran = audit(retained.root, "gate", "--format", "json")
     assert ran.code == 0, ran.out
     by_name = {one["name"]: one for one in ran.json["conditions"]}

@@ -13,12 +13,16 @@ from audit.evidence.schema import Evidence
 from audit.report import render
 from audit.report.tables import build_rows
 
-from ..conftest import ROOT
+from ..gate.retained import newest
 
 
 @pytest.fixture(scope="module")
 def old() -> Evidence:
-    return store.load(next((ROOT / "reports/h200").glob("*Z-q8-*")))
+    """Evidence of a GPU as it was before anything was recorded of its code."""
+    evidence = store.load(newest())
+    builds = {key: msgspec.structs.replace(build, code=None) for key, build in evidence.builds.items()}
+    audits = tuple(msgspec.structs.replace(audit, dynamic_shared={}) for audit in evidence.audits)
+    return msgspec.structs.replace(evidence, builds=builds, audits=audits)
 
 
 def described(evidence: Evidence, code: CodeRecord, asked: tuple[int, ...]) -> Evidence:

@@ -6,8 +6,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from audit.project import find
-from audit.report.index import INDEX, entries, render_index
+from audit.report.index import INDEX, Entry, entries, render_index
 
 from ..conftest import ROOT, Ran
 
@@ -36,6 +38,14 @@ def test_current_stale_and_broken(softmax_project: Path, audit: Callable[..., Ra
     (entry,) = entries(reports, find(softmax_project))
     assert (entry.sources, entry.verdict, entry.told) == ("broken", "inconclusive", "altered")
     assert "cannot be read" in render_index([entry])
+
+
+@pytest.mark.parametrize("name", ["<script>alert(1)</script>", '"><img src=x>', "\u202egnol", "x" * 10_000])
+def test_hostile_names_are_text(name: str) -> None:
+    page = render_index([Entry(name, name, name, name, name, name, "pass", name, "current")])
+    assert page.count("<script") == 1  # the page's own
+    assert "<img" not in page
+    assert "\u202e" not in page
 
 
 def test_commands_write_index_and_comparison(softmax_project: Path, audit: Callable[..., Ran]) -> None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import html
+
+import msgspec
+import pytest
+
 from audit.evidence.schema import Machine
 from audit.report import render_sanitize
+from audit.report.template import visible
 from audit.sanitize.schema import (
     SCHEMA,
     Canary,
@@ -66,3 +72,33 @@ def test_suppressions_have_reasons_and_what_failed_comes_first() -> None:
     assert ">harmless<" in page
     assert page.index("✗ racecheck") < page.index("? racecheck")
     assert "✗ missed" in page
+
+
+@pytest.mark.parametrize(
+    "name", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "\u202egnol", "x" * 10_000]
+)
+def test_hostile_names_are_text(name: str) -> None:
+    record = session()
+    side = Side(name, name, name, 3, name, name)
+    found = Finding("racecheck", name, "error", name, name, (side, side), 2, name)
+    checked = tuple(
+        msgspec.structs.replace(one, variant=name, reason=name, findings=(found,), build=name) for one in record.checked
+    )
+    page = render_sanitize(
+        msgspec.structs.replace(
+            record,
+            command=name,
+            commit=name,
+            plan=msgspec.structs.replace(record.plan, shape=name, operator=name, variants=(name,)),
+            machine=msgspec.structs.replace(record.machine, device=name, processor=name),
+            tools=(ToolRecord("racecheck", name, (name,), name),),
+            canaries=(Canary(name, "racecheck", True, True, name),),
+            checked=checked,
+            suppressions=(Suppression(name, "racecheck", name, name, name, name, 1),),
+            summary=msgspec.structs.replace(record.summary, reasons=(name,)),
+        )
+    )
+    assert page.count("<script") == 1  # the page's own
+    assert "<img" not in page
+    assert "\u202e" not in page
+    assert str(visible(name)) in html.unescape(page)

@@ -227,6 +227,8 @@ EXPECTED: dict[str, tuple[bool, int | None, list[tuple[object, ...]]]] = {
     ),
     "initcheck-host-copy": (True, 32, [("uninitialised", "", 32, ())]),
     "never-launched-racecheck": (True, 0, []),
+    "never-launched-memcheck": (True, 0, []),
+    "memcheck-truncated": (False, 0, []),
     "target-aborts": (False, 0, []),
     "target-exits-5": (False, 0, []),
     "no-cuda": (False, None, []),

@@ -32,13 +32,14 @@ CALLS: dict[str, tuple[int, tuple[int, int], tuple[Array | str, ...], int]] = {
     "tile_facts<16>": (1, (64, 1), (np.zeros(640, "u4"),), 0),
     "wide": (1, (32, 1), (np.zeros(32), np.zeros(96, "f4"), np.zeros(128, "i4")), 0),
     "handed_over<true>": (1, (64, 1), (0 * i32,), 0),
+    "filled_rows<true>": (1, (64, 1), (0 * i32,), 0),
 }
-RACE = "handed_over<false>"
+RACES = {"handed_over<false>": ("// written", "// read"), "filled_rows<false>": ("// filled", "// fetched")}
 
 
 @cache
 def program(sanitizer: Sanitizer) -> HostBuild:
-    return build("elsewhere", [*CALLS, RACE], sanitizer=sanitizer)
+    return build("elsewhere", [*CALLS, *RACES], sanitizer=sanitizer)
 
 
 def ran(entry: str, sanitizer: Sanitizer, folder: Path) -> Ended:
@@ -59,9 +60,10 @@ def test_nothing_is_found_where_nothing_is(entry: str, sanitizer: Sanitizer, tmp
         assert got == expected, name
 
 
-def test_a_tile_without_its_sync_is_a_race_with_both_lines(tmp_path: Path) -> None:
-    ended = launch(program("thread"), tmp_path, RACE, 1, 64, 0 * i32, under=UNDER["thread"])
+@pytest.mark.parametrize("entry", RACES)
+def test_without_its_sync_it_is_a_race_with_both_lines(entry: str, tmp_path: Path) -> None:
+    ended = launch(program("thread"), tmp_path, entry, 1, 64, 0 * i32, under=UNDER["thread"])
     reports = ended.errors.split("WARNING: ThreadSanitizer: data race")[1:]
     assert reports
-    sides = {int(number) for number in re.findall(r"#0 .*elsewhere\.cu:(\d+)", ended.errors)}
-    assert {int(line("elsewhere", words).partition(":")[2]) for words in ("// written", "// read")} <= sides
+    sides = {int(number) for number in re.findall(r"#\d .*elsewhere\.cu:(\d+)", ended.errors)}
+    assert {int(line("elsewhere", words).partition(":")[2]) for words in RACES[entry]} <= sides

@@ -11,7 +11,7 @@ from audit.backends import Completed, Crashed, TimedOut
 from audit.sanitize.host_canaries import CANARIES, HostCanary
 from audit.sanitize.records import Names, plain
 from audit.sanitize.schema import Canary, Finding, Observed, Tool
-from audit.sanitize.verdict import canary, judge
+from audit.sanitize.verdict import canary, judge, told
 from tests.sanitize.host_recordings import NAMES, SOURCES, host_recording
 
 BLOCK = "(0,0,0)"
@@ -401,10 +401,17 @@ def test_a_run_that_was_killed_keeps_what_it_found_and_is_no_finding_by_itself()
     observed = found.observed(outcome=TimedOut(9.0, "step live"), report=found.run.report[:2])
     assert (observed.exit_code, observed.seconds, observed.complete) == (None, 9.0, False)
     assert len(observed.findings) == 1
+    assert judge("racecheck", observed, 1, ()) == (
+        "fail",
+        f"1 finding (killed at its limit of 9 s); the first: {told(observed.findings[0])}",
+    )
     name = "racecheck-race-between-warps-clean"
     quiet = host_recording(name)
     observed = quiet.observed(outcome=TimedOut(9.0, "step live"), report=quiet.run.report[:2])
     assert observed.findings == ()
+    verdict, reason = judge("racecheck", observed, 1, [Canary("planted", "racecheck", True, True, "")])
+    assert verdict == "inconclusive"
+    assert "killed at its limit of 9 s" in reason
     assert not clean(observed, name)
 
 
@@ -522,7 +529,8 @@ def test_a_whole_xml_of_a_clean_run_is_one_to_its_end(data: st.DataObject) -> No
     [
         ("softmax(float const*, float*)", "softmax"),
         ("void k<1>(float const*, float*)", "k<1>"),
-        ("float pick<1, (Mode)2>(float const*)", "pick<1, (Mode)2>"),
+        ("float pick<1, (Mode)2>(float const*)", "pick<1, 2>"),
+        ("void splits<(int)6, (bool)1>(int *)", "splits<6, 1>"),
         (
             "unsigned int simt::update<float, add(float*, float)::{lambda(float)#1}>(float*)",
             "simt::update<float, add(float*, float)::{lambda(float)#1}>",

@@ -9,9 +9,12 @@ import msgspec
 import pytest
 
 from audit.errors import ProjectError
+from audit.plan import Backend
 from audit.project import find
 from audit.sanitize.schema import Finding, Side, Suppression
-from audit.sanitize.suppressions import apply, complaints, counted, declared, matches
+from audit.sanitize.suppressions import apply, complaints, concerning, counted, declared, matches
+
+from ..conftest import ROOT
 
 TODAY = date(2026, 6, 1)
 RULE = Suppression("known", "racecheck", "race", "k.cu:6", "ordered by its own barrier", "2026-12-31")
@@ -54,6 +57,7 @@ def test_none_is_declared_where_there_is_no_table(softmax_project: Path) -> None
     [
         ('reason = "ordered by its own barrier"', "", r"suppressions\[0\] reason: expected a text that is not empty"),
         ('"ordered by its own barrier"', '"  "', "reason: expected a text"),
+        ('tool = "racecheck"', 'device = "gpu"\ntool = "racecheck"', "device: expected host or cuda, but got 'gpu'"),
         ('"racecheck"', '"helgrind"', "tool: expected one of memcheck, racecheck, synccheck, initcheck, but got"),
         ("2026-12-31", '"soon"', "expires: expected a date such as 2027-01-31, but got 'soon'"),
         ("2026-12-31", "3", "expires: expected a text"),
@@ -114,6 +118,26 @@ def test_an_unused_rule_is_a_complaint_where_it_could_have_been_used() -> None:
     assert complaints([RULE], TODAY, ["memcheck"]) == ()
     assert complaints([RULE], TODAY, ["racecheck"], narrowed=True) == ()
     assert complaints([msgspec.structs.replace(RULE, used=1)], TODAY, ["racecheck"]) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "sessions"),
+    [
+        ({"where": "kernels/scalar/pages.cuh:3"}, {("scalar", "host"), ("scalar", "cuda")}),
+        ({"where": "kernels/grouped/splits.cuh:3", "device": "host"}, {("grouped", "host")}),
+        ({"where": "scalar_control_partitions", "device": "cuda"}, {("scalar", "cuda")}),
+        ({"where": "scalar_control_partitions<6, 256>", "device": "cuda"}, {("scalar", "cuda")}),
+        ({"where": "kernels/nowhere.cuh:3", "device": "cuda"}, {("scalar", "cuda"), ("grouped", "cuda")}),
+        ({"where": "nothing", "device": "cuda"}, {("scalar", "cuda"), ("grouped", "cuda")}),
+    ],
+)
+def test_a_session_answers_for_the_rules_of_its_own_kernels(
+    changes: dict[str, str], sessions: set[tuple[str, str]]
+) -> None:
+    project, rule = find(ROOT), msgspec.structs.replace(RULE, **changes)
+    backends: tuple[Backend, ...] = ("host", "cuda")
+    asked = {(operator, backend) for operator in project.operators for backend in backends}
+    assert {one for one in asked if concerning(project, [rule], *one)} == sessions
 
 
 def test_an_expired_rule_is_a_complaint_wherever_it_is() -> None:

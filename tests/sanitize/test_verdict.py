@@ -31,7 +31,12 @@ def test_all_that_holds_is_a_pass() -> None:
 @pytest.mark.parametrize(
     ("changes", "planned", "words"),
     [
-        ({"exit_code": None}, 4, "killed at its limit"),
+        ({"exit_code": None}, 4, "killed at its limit of 1 s"),
+        (
+            {"exit_code": None, "complete": False, "launches": 0},
+            4,
+            "killed at its limit of 1 s; the report is not whole",
+        ),
         ({"complete": False}, 4, "the report is not whole"),
         ({"troubles": ("racecheck is disabled",)}, 4, "the tool says: racecheck is disabled"),
         ({"reported": 1}, 4, "its summary counts 1, its records 0"),
@@ -72,6 +77,7 @@ def test_a_finding_is_a_fail_whatever_else_there_is(changes: dict[str, object]) 
         verdict, reason = judge("racecheck", msgspec.structs.replace(FOUND, **changes), 4, canaries)
         assert verdict == "fail"
         assert "race in splits<6, 64>, k.cu:7 and k.cu:6" in reason
+        assert ("killed at its limit of 1 s" in reason) == ("exit_code" in changes)
 
 
 def test_suppressed_findings_alone_are_a_pass_that_says_so() -> None:

@@ -266,6 +266,17 @@ __global__ void handed_over(int* out) {
   out[t] = box[t ^ 1];  // read
 }
 
+// Rows of a size that a compiler moves in pieces of its own; with the barrier, and without.
+template <bool Sync>
+__global__ void filled_rows(int* out) {
+  __shared__ int rows[64][6];
+  memset(rows[threadIdx.x], threadIdx.x, sizeof(rows[0]));  // filled
+  if (Sync) __syncthreads();
+  int row[6];
+  memcpy(row, rows[63 - threadIdx.x], sizeof(row));  // fetched
+  out[threadIdx.x] = row[5];
+}
+
 __global__ void uneven(int* out) {
   const auto tile = cg::tiled_partition<32>(cg::this_thread_block());
   out[threadIdx.x] = tile.thread_rank();

@@ -1,0 +1,133 @@
+"""`lean_roles` and `even_roles`: their parents' bytes, and no role overtakes the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from audit import bundle
+from audit.backends import Completed
+from audit.build.host import build_host
+from audit.project import find
+from audit.sanitize import host
+from audit.sanitize.host import BUILT_FOR, HostRun
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUPED = find(ROOT).operators["grouped"]
+LEAN, EVEN = "lean_roles", "even_roles"
+SMALL = {"heads": [3], "dim": [64]}
+LEAN_ROLES = "kernels/grouped/direct/lean.cuh"
+EVEN_ROLES = "kernels/grouped/direct/even.cuh"
+SPLITS_OF_THREE_CHUNKS = 24_577
+SPLITS_OF_SIX_CHUNKS = 53_761
+
+
+def words(shape: str, *more: str, **axes: list[int]) -> list[str]:
+    narrowed = [word for name, values in axes.items() for value in values for word in ("--axis", f"{name}={value}")]
+    return ["run", "--shape", shape, "--json", "--capture", "none", *narrowed, *more]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "more"),
+    [
+        ("q3", {**SMALL, "context": [1, 65, 129]}, ()),
+        ("q8", {**SMALL, "context": [SPLITS_OF_THREE_CHUNKS], "page": [3296]}, ()),
+        ("q6", {"heads": [6], "dim": [256], "context": [33], "page": [1648]}, ()),
+        ("q2", {**SMALL, "context": [129], "layout": ["padded"], "base": [8]}, ()),
+        ("q2", {**SMALL, "context": [129]}, ("--arch", "sm_80")),
+    ],
+    ids=["3 heads", "several chunks", "a padded half", "8-byte loads", "steps of 8"],
+)
+def test_the_bytes_are_the_parents(
+    audit: Callable, tmp_path: Path, shape: str, axes: dict[str, list[int]], more: tuple[str, ...]
+) -> None:
+    ran = audit(ROOT, *words(shape, "--variant", LEAN, "--variant", EVEN, *more, **axes), "--out", str(tmp_path))
+    assert ran.code == 0, ran.out + ran.err
+    assert {LEAN, EVEN} <= {result["variant"] for result in ran.results() if result["check"] == "bytes"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("variant", "source", "find", "replace"),
+    [
+        (LEAN, LEAN_ROLES, "copies.wait<1>();  // for V", ""),
+        (LEAN, LEAN_ROLES, "if (late) of_values = last;", ""),
+        (EVEN, EVEN_ROLES, "copies.wait<1>();", ""),
+        (EVEN, EVEN_ROLES, "copies.wait<0>();  // for V", ""),
+        (EVEN, EVEN_ROLES, "of_values = late ? places : next;", "of_values = places;"),
+    ],
+    ids=[
+        "V is not waited for",
+        "V of another tile",
+        "even: K not waited for",
+        "even: V not waited for",
+        "even: V of it",
+    ],
+)
+def test_a_fault_shows_in_the_bytes(
+    audit: Callable, own_project: Path, tmp_path: Path, variant: str, source: str, find: str, replace: str
+) -> None:
+    damage(own_project, source, find, replace)
+    axes = {**SMALL, "context": [SPLITS_OF_THREE_CHUNKS], "page": [1648]}
+    ran = audit(own_project, *words("q2", "--variant", variant, "--probe", "none", **axes), "--out", str(tmp_path))
+    assert ran.code == 1, ran.out + ran.err
+    failed = {(result["variant"], result["check"]) for result in ran.results() if result["verdict"] == "fail"}
+    assert (variant, "bytes") in failed
+    assert {name for name, _ in failed} == {variant}
+
+
+def damage(root: Path, source: str, find: str, replace: str) -> None:
+    text = (root / source).read_text()
+    assert text.count(find) == 1
+    (root / source).write_text(text.replace(find, replace))
+
+
+def raced(root: Path, folder: Path, name: str, context: int) -> HostRun:
+    """Split 0, one row tile, under the race detector: one block of 256 threads."""
+    variant = GROUPED.variant(name)
+    case = GROUPED.case(GROUPED.shapes[0], {"heads": 3, "dim": 64, "context": context, "page": 1648}, seed=1)
+    inputs = GROUPED.inputs(case, case.rng())
+    folder.mkdir()
+    whole = bundle.write(folder, GROUPED, variant, case, inputs, {"live": {}}, policy="exact")
+    one_block = msgspec.structs.replace(whole.launches[0], grid=(1, 1, 1))
+    alone = msgspec.structs.replace(whole, launches=(one_block,))
+    (folder / bundle.MANIFEST).write_bytes(msgspec.json.encode(alone))
+    program = build_host(root, root / variant.code.path, alone.entries, sanitizer=BUILT_FOR["racecheck"])
+    return host.run("racecheck", folder, alone, program, 120)
+
+
+@pytest.mark.parametrize("name", [LEAN, EVEN])
+def test_the_roles_do_not_race(tmp_path: Path, name: str) -> None:
+    ran = raced(ROOT, tmp_path / "case", name, SPLITS_OF_SIX_CHUNKS)
+    assert isinstance(ran.outcome, Completed), ran.log
+    assert ran.log == ""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", [LEAN, EVEN])
+@pytest.mark.parametrize(
+    ("find", "replace"),
+    [
+        ("& weights = m.weights[parity].tiles[tile];", "& weights = m.weights[parity ^ 1].tiles[tile];"),
+        ("2 * tile + parity :", "2 * tile :"),
+    ],
+    ids=["weights that are being made", "V where it is being read"],
+)
+def test_a_role_that_overtakes_the_other_is_a_race(
+    own_project: Path, tmp_path: Path, name: str, find: str, replace: str
+) -> None:
+    damage(own_project, LEAN_ROLES, find, replace)
+    assert "data race" in raced(own_project, tmp_path / "case", name, SPLITS_OF_SIX_CHUNKS).log
+
+
+@pytest.mark.parametrize("name", [LEAN, EVEN])
+def test_the_source_states_the_shared_memory_of_its_launch(name: str) -> None:
+    variant = GROUPED.variant(name)
+    text = (ROOT / variant.code.path).read_text()
+    for heads, dim in ((6, 256), (3, 64)):
+        case = GROUPED.case(GROUPED.shapes[-1], {"heads": heads, "dim": dim, "context": 129})
+        splits = next(iter(variant.launches(case)))
+        assert f"{splits.shared_bytes:,} (G={heads}, D={dim})" in text

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from audit.build.cuda import CubinBuild
 from audit.sanitize import compute_sanitizer, host_canaries
-from audit.sanitize.compute_sanitizer import Installed
+from audit.sanitize.compute_sanitizer import Installed, Work
 from audit.sanitize.host_canaries import FOLDER, HostCanary
 from audit.sanitize.schema import Canary, Observed, Tool
 from audit.sanitize.verdict import canary as judged
 
+_AT_ONCE = 8
 _KINDS: Mapping[str, str] = {
     "out_of_bounds_write": "out-of-bounds",
     "out_of_bounds_read": "out-of-bounds",
@@ -52,15 +54,22 @@ def entries(tool: Tool, installed: Installed) -> tuple[str, ...]:
 
 def check(tool: Tool, installed: Installed, built: CubinBuild, limit: float) -> tuple[Canary, ...]:
     """Run every canary of a tool and its twin, each in a process of its own, for at most `limit` seconds each."""
-    found = []
-    for canary in canaries_of(tool, installed):
-        fault, twin = (_run(tool, installed, built, canary, name, limit) for name in (canary.name, canary.twin))
-        lines = {(canary.source, line) for line in canary.lines}
-        found.append(judged(canary.name, tool, fault, twin, {_KINDS[canary.name]}, lines))
-    return tuple(found)
+    planted = canaries_of(tool, installed)
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        observed = pool.map(
+            lambda each: _run(tool, installed, built, each[0], each[1], limit),
+            [(canary, name) for canary in planted for name in (canary.name, canary.twin)],
+        )
+        both = zip(observed, observed, strict=True)
+        return tuple(
+            judged(
+                canary.name, tool, fault, twin, {_KINDS[canary.name]}, {(canary.source, line) for line in canary.lines}
+            )
+            for canary, (fault, twin) in zip(planted, both, strict=True)
+        )
 
 
 def _run(tool: Tool, installed: Installed, built: CubinBuild, canary: HostCanary, entry: str, limit: float) -> Observed:
     with tempfile.TemporaryDirectory(prefix="kernel-audit-") as folder:
         bundle = host_canaries.write(Path(folder), canary, entry)
-        return compute_sanitizer.run(tool, installed, Path(folder), bundle, built, limit)
+        return compute_sanitizer.run(tool, installed, Work(Path(folder), bundle, built), limit)

@@ -1,4 +1,4 @@
-"""NVIDIA's compute-sanitizer: found, asked what it is, and run over one bundle.
+"""NVIDIA's compute-sanitizer: found, asked what it is, and run over bundles.
 
 Defaults have changed between releases, so every option that decides what is seen is passed. An option that a release
 does not list in its own `--help` is left out; `ToolRecord.options` tells which were passed.
@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -26,6 +27,7 @@ from audit.bundle import MANIFEST, Bundle
 from audit.errors import AuditError, ToolMissing
 from audit.sanitize import compute_output, target
 from audit.sanitize.schema import Finding, Observed, Tool, ToolRecord
+from audit.sanitize.verdict import doubts
 
 FOUND = 86
 """The exit status of a tool that found something."""
@@ -148,47 +150,83 @@ def record(tool: Tool, installed: Installed) -> ToolRecord:
     return ToolRecord(tool, f"{_NAME} {installed.version}", options, _SHARED_TOO if shared else _GAPS[tool])
 
 
-def prepare(tool: Tool, installed: Installed, folder: Path, bundle: Bundle, build: CubinBuild) -> list[str]:
-    """Write what the target needs beside the bundle's buffers; the command that runs it under the tool."""
-    folder = folder.resolve()
-    symbols = {entry: build.symbols[entry] for entry in bundle.entries}
-    # For initcheck memory that was filled with poison would be memory that somebody wrote.
-    order = target.Order(_CUBIN, symbols, poison=tool != "initcheck")
-    (folder / MANIFEST).write_bytes(msgspec.json.encode(bundle))
-    (folder / target.ORDER).write_bytes(msgspec.json.encode(order))
-    (folder / _CUBIN).write_bytes(build.cubin)
+class Work(NamedTuple):
+    """A bundle of the policy `exact`, written to `folder`, and its cubin, which has line info for findings' lines."""
+
+    folder: Path
+    bundle: Bundle
+    build: CubinBuild
+
+
+def prepare(tool: Tool, installed: Installed, works: Sequence[Work]) -> list[str]:
+    """Write what the target needs beside each bundle's buffers; the command that runs it under the tool."""
+    folders = [work.folder.resolve() for work in works]
+    for folder, (_, bundle, build) in zip(folders, works, strict=True):
+        symbols = {entry: build.symbols[entry] for entry in bundle.entries}
+        # For initcheck memory that was filled with poison would be memory that somebody wrote.
+        order = target.Order(_CUBIN, symbols, poison=tool != "initcheck")
+        (folder / MANIFEST).write_bytes(msgspec.json.encode(bundle))
+        (folder / target.ORDER).write_bytes(msgspec.json.encode(order))
+        (folder / _CUBIN).write_bytes(build.cubin)
     words = [word for option in _options(tool, installed).items() for word in option if word]
     return [
         str(installed.executable),
         "--tool",
         tool,
         *words,
-        *("--xml", "--save", str(folder / _XML), "--log-file", str(folder / _LOG)),
-        *(sys.executable, "-P", "-m", _TARGET, str(folder)),
+        *("--xml", "--save", str(folders[0] / _XML), "--log-file", str(folders[0] / _LOG)),
+        *(sys.executable, "-P", "-m", _TARGET, *map(str, folders)),
     ]
 
 
-def run(tool: Tool, installed: Installed, folder: Path, bundle: Bundle, build: CubinBuild, limit: float) -> Observed:
-    """Launch a bundle of the policy `exact`, written to `folder`, under a tool, for at most `limit` seconds.
+def run(tool: Tool, installed: Installed, work: Work, limit: float) -> Observed:
+    """Launch a bundle under a tool, for at most `limit` seconds.
 
-    The cubin needs line info for findings to have lines. A kernel that crashes with no word of the tool about it is a
-    finding too, `crash`. Raises AuditError where the process cannot be killed.
+    A kernel that crashes with no word of the tool about it is a finding too, `crash`. Raises AuditError where the
+    process cannot be killed.
     """
-    command = prepare(tool, installed, folder, bundle, build)
-    for name in (_LOG, _XML, _OUTPUT, target.REPORT):
-        (folder / name).unlink(missing_ok=True)
+    (seen,) = _observed(tool, installed, (work,), limit)
+    return seen
+
+
+def run_together(tool: Tool, installed: Installed, works: Sequence[Work], limit: float) -> list[Observed] | None:
+    """As `run`, of several bundles in one process, whose start costs more than their kernels; `limit` is for each.
+
+    None where anything at all speaks against one of them: whose it is only runs of their own can tell.
+    """
+    seen = _observed(tool, installed, works, limit * len(works))
+    planned = [len(work.bundle.launches) * len(work.bundle.steps) for work in works]
+    clean = (not one.findings and not doubts(one, count) for one, count in zip(seen, planned, strict=True))
+    return seen if all(clean) else None
+
+
+def _observed(tool: Tool, installed: Installed, works: Sequence[Work], limit: float) -> list[Observed]:
+    command = prepare(tool, installed, works)
+    first = works[0].folder
+    for work in works:
+        for name in (_LOG, _XML, _OUTPUT, target.REPORT):
+            (work.folder / name).unlink(missing_ok=True)
     began = time.monotonic()
-    exit_code = _watched(command, folder / _OUTPUT, limit)
-    left = Left(
-        log=_read(folder / _LOG),
-        xml=_read(folder / _XML),
-        output=_read(folder / _OUTPUT) or "",
-        report=tuple(child.reported(folder / target.REPORT)),
-        exit_code=exit_code,
-        seconds=limit if exit_code is None else round(time.monotonic() - began, 3),
-    )
-    entries = [launch.entry for launch in bundle.launches]
-    return observe(tool, command, entries, tuple(build.identity.sources), left)
+    exit_code = _watched(command, first / _OUTPUT, limit)
+    seconds = limit if exit_code is None else round(time.monotonic() - began, 3)
+    log, xml, output = (_read(first / name) for name in (_LOG, _XML, _OUTPUT))
+    return [
+        observe(
+            tool,
+            command,
+            [launch.entry for launch in work.bundle.launches],
+            tuple(work.build.identity.sources),
+            Left(
+                log=log,
+                xml=xml,
+                output=output or "",
+                report=tuple(child.reported(work.folder / target.REPORT)),
+                exit_code=exit_code,
+                seconds=seconds / len(works),
+            ),
+        )
+        for work in works
+    ]
 
 
 def observe(tool: Tool, command: Sequence[str], entries: Sequence[str], sources: Sequence[str], left: Left) -> Observed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,9 @@ from audit.spec import Variant
 class Engine(Protocol):
     """The sanitizers of one backend."""
 
+    together: bool
+    """Whether it gains by having all cases of a variant at once."""
+
     def record(self, tool: Tool) -> ToolRecord:
         """The tool as it is used. Raises ToolMissing where it is not there."""
 
@@ -21,9 +25,9 @@ class Engine(Protocol):
         """Its canaries and their twins, run now, by the command line of the audited variants."""
 
     def observe(
-        self, tool: Tool, root: Path, variant: Variant, folder: Path, bundle: Bundle, limit: float
-    ) -> tuple[Observed, BuildIdentity]:
-        """A bundle of the policy `exact`, run under the tool for at most `limit` seconds."""
+        self, tool: Tool, root: Path, variant: Variant, bundles: Sequence[tuple[Path, Bundle]], limit: float
+    ) -> list[tuple[Observed, BuildIdentity]]:
+        """Bundles of the policy `exact`, each in its folder, run under the tool for at most `limit` seconds each."""
 
     def describe_device(self) -> str | None:
         """The GPU, where there is one."""

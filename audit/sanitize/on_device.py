@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from audit.build.identity import BuildIdentity
 from audit.bundle import Bundle
 from audit.errors import PlanError
 from audit.sanitize import compute_canaries, compute_sanitizer
-from audit.sanitize.compute_sanitizer import Installed
+from audit.sanitize.compute_sanitizer import Installed, Work
 from audit.sanitize.host_canaries import FOLDER
 from audit.sanitize.schema import Canary, Observed, Tool, ToolRecord
 from audit.spec import Binary, Variant
@@ -19,6 +20,8 @@ from audit.spec import Binary, Variant
 
 class DeviceEngine:
     """NVIDIA's tools. Raises ToolMissing without a GPU, or without compute-sanitizer."""
+
+    together = True
 
     def __init__(self, chosen: Path | None, canary_limit: float) -> None:
         self._device = cuda.require_device()
@@ -36,14 +39,18 @@ class DeviceEngine:
         return compute_canaries.check(tool, self._installed, build, self._canary_limit)
 
     def observe(
-        self, tool: Tool, root: Path, variant: Variant, folder: Path, bundle: Bundle, limit: float
-    ) -> tuple[Observed, BuildIdentity]:
-        """A bundle under the tool; the build has line info and is otherwise that of a run."""
+        self, tool: Tool, root: Path, variant: Variant, bundles: Sequence[tuple[Path, Bundle]], limit: float
+    ) -> list[tuple[Observed, BuildIdentity]]:
+        """All bundles in one process; where that leaves a doubt, each in its own. The builds have line info and are
+        otherwise those of a run."""
         if isinstance(variant.code, Binary):
             raise PlanError(f"variant {variant.name}: a frozen host program cannot run on a GPU; leave it out")
-        defines = tuple(variant.code.defines.items())
-        build = _cubin(root, root / variant.code.path, bundle.entries, self._device.arch, defines)
-        return compute_sanitizer.run(tool, self._installed, folder, bundle, build, limit), build.identity
+        source, arch, defines = root / variant.code.path, self._device.arch, tuple(variant.code.defines.items())
+        works = [Work(folder, one, _cubin(root, source, one.entries, arch, defines)) for folder, one in bundles]
+        seen = compute_sanitizer.run_together(tool, self._installed, works, limit) if len(works) > 1 else None
+        if seen is None:
+            seen = [compute_sanitizer.run(tool, self._installed, work, limit) for work in works]
+        return [(one, work.build.identity) for one, work in zip(seen, works, strict=True)]
 
     def describe_device(self) -> str | None:
         """The GPU."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from audit.backends import child
@@ -23,6 +24,8 @@ class HostEngine:
     `arch` says whose tensor cores are modelled.
     """
 
+    together = False
+
     def __init__(self, arch: str, canary_limit: float) -> None:
         self._arch, self._canary_limit = arch, canary_limit
 
@@ -41,22 +44,10 @@ class HostEngine:
         return tuple(found)
 
     def observe(
-        self, tool: Tool, root: Path, variant: Variant, folder: Path, bundle: Bundle, limit: float
-    ) -> tuple[Observed, BuildIdentity]:
-        """A bundle under the tool."""
-        code = variant.code
-        if isinstance(code, Binary):
-            raise PlanError(f"variant {variant.name}: a frozen program cannot be built for a sanitizer; leave it out")
-        build = build_host(
-            root,
-            root / code.path,
-            bundle.entries,
-            arch=self._arch,
-            defines=code.defines,
-            sanitizer=host.BUILT_FOR[tool],
-        )
-        ran = host.run(tool, folder, bundle, build, limit)
-        return host_output.observe(ran, bundle, tuple(build.identity.sources)), build.identity
+        self, tool: Tool, root: Path, variant: Variant, bundles: Sequence[tuple[Path, Bundle]], limit: float
+    ) -> list[tuple[Observed, BuildIdentity]]:
+        """Each bundle under the tool, by itself."""
+        return [self._observe(tool, root, variant, folder, bundle, limit) for folder, bundle in bundles]
 
     def describe_device(self) -> str | None:
         """There is no GPU in it."""
@@ -72,3 +63,20 @@ class HostEngine:
             bundle = host_canaries.write(folder, canary, entry)
             ran = host.run(tool, folder, bundle, build, self._canary_limit)
             return host_output.observe(ran, bundle, tuple(build.identity.sources))
+
+    def _observe(
+        self, tool: Tool, root: Path, variant: Variant, folder: Path, bundle: Bundle, limit: float
+    ) -> tuple[Observed, BuildIdentity]:
+        code = variant.code
+        if isinstance(code, Binary):
+            raise PlanError(f"variant {variant.name}: a frozen program cannot be built for a sanitizer; leave it out")
+        build = build_host(
+            root,
+            root / code.path,
+            bundle.entries,
+            arch=self._arch,
+            defines=code.defines,
+            sanitizer=host.BUILT_FOR[tool],
+        )
+        ran = host.run(tool, folder, bundle, build, limit)
+        return host_output.observe(ran, bundle, tuple(build.identity.sources)), build.identity

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -136,27 +136,28 @@ def _checked(
     """Everything planned, in the plan's order, and the builds by key."""
     plan = session.plan
     given = {case.id: _given(session, case) for case in plan.cases}
-    wanted = [(tool, variant, case) for tool in plan.tools for variant in plan.variants for case in plan.cases]
+    groups = [plan.cases] if session.engine.together else [(case,) for case in plan.cases]
+    wanted = [(tool, variant, cases) for tool in plan.tools for variant in plan.variants for cases in groups]
     builds: dict[str, BuildIdentity] = {}
-    found: dict[int, Checked] = {}
+    found: dict[int, list[Checked]] = {}
     pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE))
     try:
         futures = {
-            pool.submit(_check, session, tool, variant, case, given[case.id]): index
-            for index, (tool, variant, case) in enumerate(wanted)
+            pool.submit(_check, session, tool, variant, [(case, given[case.id]) for case in cases]): index
+            for index, (tool, variant, cases) in enumerate(wanted)
         }
         for future in as_completed(futures):
-            checked, build = future.result()
-            if build is not None and checked.build:
-                builds[checked.build] = build
-            found[futures[future]] = checked
-            on_check(checked)
+            found[futures[future]] = [checked for checked, _ in future.result()]
+            for checked, build in future.result():
+                if build is not None and checked.build:
+                    builds[checked.build] = build
+                on_check(checked)
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
         session.engine.abort()
         raise
     pool.shutdown()
-    return tuple(found[index] for index in range(len(wanted))), builds
+    return tuple(checked for index in range(len(wanted)) for checked in found[index]), builds
 
 
 class _Given(msgspec.Struct, frozen=True):
@@ -171,39 +172,44 @@ def _given(session: _Session, case: Case) -> _Given:
 
 
 def _check(
-    session: _Session, tool: Tool, variant_name: str, case: Case, given: _Given
-) -> tuple[Checked, BuildIdentity | None]:
+    session: _Session, tool: Tool, variant_name: str, cases: Sequence[tuple[Case, _Given]]
+) -> list[tuple[Checked, BuildIdentity | None]]:
+    """A variant under a tool in some cases, in their order."""
     operator = session.project.operators[session.plan.operator]
     variant = operator.variant(variant_name)
+
+    def unasked(verdict: Verdict, reason: str) -> list[tuple[Checked, BuildIdentity | None]]:
+        return [(Checked(tool, variant_name, case.id, verdict, reason, (), 0, 0, 0.0, None), None) for case, _ in cases]
+
     if tool in session.missing:
-        return _unasked(tool, variant_name, case, "inconclusive", session.missing[tool]), None
+        return unasked("inconclusive", session.missing[tool])
     with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
-        folder = Path(scratch)
-        written = bundle.write(folder, operator, variant, case, given.inputs, given.loads, policy="exact")
-        planned = len(written.launches) * len(written.steps)
+        bundles = []
+        for index, (case, given) in enumerate(cases):
+            folder = Path(scratch) / str(index)
+            folder.mkdir()
+            written = bundle.write(folder, operator, variant, case, given.inputs, given.loads, policy="exact")
+            bundles.append((folder, written))
         try:
             limit = session.plan.time_limit
-            seen, build = session.engine.observe(tool, session.project.root, variant, folder, written, limit)
+            seen = session.engine.observe(tool, session.project.root, variant, bundles, limit)
         except ToolMissing as error:
-            return _unasked(tool, variant_name, case, "inconclusive", str(error)), None
+            return unasked("inconclusive", str(error))
         except CompileError as error:
-            return _unasked(tool, variant_name, case, "fail", f"it does not compile: {error}"), None
+            return unasked("fail", f"it does not compile: {error}")
+    return [
+        (_judged(session, tool, variant_name, case, one, len(written.launches) * len(written.steps), build), build)
+        for (case, _), (_, written), (one, build) in zip(cases, bundles, seen, strict=True)
+    ]
+
+
+def _judged(
+    session: _Session, tool: Tool, variant: str, case: Case, seen: Observed, planned: int, build: BuildIdentity
+) -> Checked:
     seen = msgspec.structs.replace(seen, findings=suppressions.apply(session.rules, seen.findings, _today()))
     verdict, reason = judge(tool, seen, planned, session.canaries)
-    key = f"{tool}-{variant_name}-{build.key[:16]}"
-    return _told(tool, variant_name, case, seen, verdict, reason, planned, key), build
-
-
-def _told(
-    tool: Tool, variant: str, case: Case, seen: Observed, verdict: Verdict, reason: str, planned: int, build: str
-) -> Checked:
-    return Checked(
-        tool, variant, case.id, verdict, reason, seen.findings, seen.launches, planned, round(seen.seconds, 2), build
-    )
-
-
-def _unasked(tool: Tool, variant: str, case: Case, verdict: Verdict, reason: str) -> Checked:
-    return Checked(tool, variant, case.id, verdict, reason, (), 0, 0, 0.0, None)
+    key, seconds = f"{tool}-{variant}-{build.key[:16]}", round(seen.seconds, 2)
+    return Checked(tool, variant, case.id, verdict, reason, seen.findings, seen.launches, planned, seconds, key)
 
 
 def _today() -> date:

@@ -1,8 +1,9 @@
-"""The process that a GPU's sanitizer watches: `python -P -m audit.sanitize.target FOLDER`.
+"""The process that a GPU's sanitizer watches: `python -P -m audit.sanitize.target FOLDER...`.
 
-It launches a bundle of the policy `exact` plainly, one kernel after the other, and copies nothing back. Beside the
-bundle the folder holds `sanitize.json` (`Order`) and the cubin. In every step each buffer is an allocation of its own,
-new and of just its size: an access behind it meets no other, and what no kernel of this step wrote nobody wrote.
+It launches each folder's bundle, of the policy `exact`, plainly, one kernel after the other, and copies nothing back;
+the first that ends badly is the last. Beside the bundle a folder holds `sanitize.json` (`Order`) and the cubin. In
+every step each buffer is an allocation of its own, new and of just its size: an access behind it meets no other, and
+what no kernel of this step wrote nobody wrote.
 The report has the lines of `audit.backends.replay`.
 """
 
@@ -114,10 +115,11 @@ def launch(folder: Path, report: Callable[[str], None]) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """The exit code."""
-    if len(arguments) != 1:
-        print("usage: python -m audit.sanitize.target FOLDER", file=sys.stderr)
+    if not arguments:
+        print("usage: python -m audit.sanitize.target FOLDER...", file=sys.stderr)
         return _USAGE
-    return reporting(launch, Path(arguments[0]), REPORT)
+    codes = (reporting(launch, Path(folder), REPORT) for folder in arguments)
+    return next((code for code in codes if code != 0), 0)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,17 @@ from audit.backends.driver import Driver
 from audit.build.cuda import CubinBuild
 from audit.errors import ToolMissing
 from audit.sanitize import compute_canaries, compute_sanitizer, target
-from audit.sanitize.compute_sanitizer import FOUND, Installed, find, observe, prepare, record, run
+from audit.sanitize.compute_sanitizer import (
+    FOUND,
+    Installed,
+    Work,
+    find,
+    observe,
+    prepare,
+    record,
+    run,
+    run_together,
+)
 from audit.sanitize.schema import TOOLS, Canary, Tool
 from audit.sanitize.verdict import judge
 from tests.backends.test_cuda import SCALE, by_hand, launch, lay
@@ -142,17 +152,62 @@ def test_a_clean_run_is_a_pass(
     folder = tmp_path / "bundle"
     folder.mkdir()
     bundle = lay(folder, [SCALE, launch("increment", "y", 500, blocks=4)], steps={"a": {}, "b": {}}, policy="exact")
-    observed = run(tool, release, folder, bundle, build, 60)
+    observed = run(tool, release, Work(folder, bundle, build), 60)
     assert observed.launches == 4
     assert judge(tool, observed, 4, PROVEN) == ("pass", "no finding in 4 launches")
     assert judge(tool, observed, 5, PROVEN)[0] == "inconclusive"
+
+
+def works(folder: Path, build: CubinBuild, *entries: str) -> list[Work]:
+    """A bundle for each entry, of two steps."""
+    made = []
+    for index, entry in enumerate(entries):
+        (folder / str(index)).mkdir(parents=True)
+        words = SCALE if entry == "scale" else launch(entry, "y")
+        bundle = lay(folder / str(index), [SCALE, words], steps={"a": {}, "b": {}}, policy="exact")
+        made.append(Work(folder / str(index), bundle, build))
+    return made
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_clean_together_is_clean_each(
+    installed: Installed, build: CubinBuild, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_SANITIZER", f"{tool}-clean")
+    both = run_together(tool, installed, works(tmp_path, build, "scale", "scale", "scale"), 60)
+    assert both is not None
+    assert len({one.command for one in both}) == 1
+    assert [judge(tool, one, 4, PROVEN) for one in both] == [("pass", "no finding in 4 launches")] * 3
+
+
+@pytest.mark.parametrize(
+    ("entries", "found"),
+    [
+        (["scale", "scale"], "memcheck-one"),  # a finding, whose it is is not told
+        (["scale", "stray"], "memcheck-clean"),  # one crashes
+        (["stray", "scale"], "memcheck-clean"),  # and the next never runs
+        (["scale", "spin"], "memcheck-clean"),  # one does not end
+        (["scale", "scale"], "memcheck-print-limit"),
+        (["scale", "scale"], "silent"),
+    ],
+)
+def test_whatever_speaks_against_one_sends_each_to_a_process_of_its_own(
+    installed: Installed,
+    build: CubinBuild,
+    entries: list[str],
+    found: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FAKE_SANITIZER", found)
+    assert run_together("memcheck", installed, works(tmp_path, build, *entries), 3) is None
 
 
 def test_a_finding_is_a_fail(
     installed: Installed, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "racecheck-one")
-    observed = run("racecheck", installed, tmp_path, lay(tmp_path, [SCALE], policy="exact"), build, 60)
+    observed = run("racecheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
     assert observed.exit_code == FOUND
     verdict, reason = judge("racecheck", observed, 1, PROVEN)
     assert (verdict, reason[:54]) == ("fail", "1 finding; the first: race in race_one, extra.cu:7 and")
@@ -163,7 +218,7 @@ def test_a_kernel_that_crashes_without_a_word_of_the_tool_is_a_finding(
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "racecheck-clean")
     bundle = lay(tmp_path, [SCALE, launch("stray", "y")], policy="exact")
-    observed = run("racecheck", installed, tmp_path, bundle, build, 60)
+    observed = run("racecheck", installed, Work(tmp_path, bundle, build), 60)
     (finding,) = observed.findings
     assert (finding.kind, finding.kernel) == ("crash", "stray")
     assert judge("racecheck", observed, 2, PROVEN)[0] == "fail"
@@ -174,7 +229,7 @@ def test_a_kernel_that_does_not_end_is_killed_and_inconclusive(
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "synccheck-clean")
     bundle = lay(tmp_path, [SCALE, launch("spin", "y")], policy="exact")
-    observed = run("synccheck", installed, tmp_path, bundle, build, 3)
+    observed = run("synccheck", installed, Work(tmp_path, bundle, build), 3)
     assert observed.exit_code is None
     verdict, reason = judge("synccheck", observed, 2, PROVEN)
     assert verdict == "inconclusive"
@@ -186,7 +241,7 @@ def test_a_tool_that_hangs_is_killed_with_all_that_it_started(
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "deaf")
     began = time.monotonic()
-    observed = run("memcheck", installed, tmp_path, lay(tmp_path, [SCALE], policy="exact"), build, 5)
+    observed = run("memcheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 5)
     assert time.monotonic() - began < 20
     state = Path(f"/proc/{(tmp_path / 'child').read_text()}/stat")
     assert not state.exists() or state.read_text().rpartition(")")[2].split()[0] == "Z"
@@ -202,7 +257,7 @@ def test_a_tool_that_did_not_do_its_work_is_never_a_pass(
     installed: Installed, build: CubinBuild, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", found)
-    observed = run("memcheck", installed, tmp_path, lay(tmp_path, [SCALE], policy="exact"), build, 60)
+    observed = run("memcheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
     assert judge("memcheck", observed, 1, PROVEN)[0] != "pass"
 
 
@@ -211,7 +266,7 @@ def test_an_option_that_the_tool_refuses_is_told(
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "memcheck-clean")
     wrong = msgspec.structs.replace(installed, options=installed.options | {"--initcheck-address-space"})
-    observed = run("initcheck", wrong, tmp_path, lay(tmp_path, [SCALE], policy="exact"), build, 60)
+    observed = run("initcheck", wrong, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
     verdict, reason = judge("initcheck", observed, 1, PROVEN)
     assert verdict == "inconclusive"
     assert "unrecognised option '--initcheck-address-space'" in reason
@@ -223,7 +278,7 @@ def test_no_driver_is_told(
     monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_driver))
     monkeypatch.setenv("FAKE_CUDA", "none")
     monkeypatch.setenv("FAKE_SANITIZER", "memcheck-clean")
-    observed = run("memcheck", installed, tmp_path, lay(tmp_path, [SCALE], policy="exact"), by_hand(), 60)
+    observed = run("memcheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), by_hand()), 60)
     verdict, reason = judge("memcheck", observed, 1, PROVEN)
     assert verdict == "inconclusive"
     assert "refused driver" in reason
@@ -299,7 +354,7 @@ def test_what_was_found_before_a_kill_is_kept() -> None:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_memory_that_initcheck_looks_at_is_left_untouched(installed: Installed, tool: Tool, tmp_path: Path) -> None:
-    prepare(tool, installed, tmp_path, lay(tmp_path, [SCALE], policy="exact"), by_hand())
+    prepare(tool, installed, [Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), by_hand())])
     order = msgspec.json.decode((tmp_path / target.ORDER).read_bytes(), type=target.Order)
     assert order.poison == (tool != "initcheck")
 

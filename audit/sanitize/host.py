@@ -90,7 +90,8 @@ _GAPS: Mapping[Tool, str] = {
     "miss a pair; a fence orders whatever its thread does later; of a race long past the other side may lack its line",
     "memcheck": "an access that jumps over the red zone into another buffer is none to it, nor one to the wrong place "
     "inside its own buffer; of a shared object aligned to 8 bytes a misaligned float2 is not seen",
-    "synccheck": "it sees the paths that these inputs take, and no others",
+    "synccheck": "it sees the paths that these inputs take, and no others; that threads meet at one __syncthreads from "
+    "different places in the code, which CUDA does not allow, it does not see",
     "initcheck": "an uninitialised local that is merely stored, and what a memcpy takes along, is found where the "
     "result is saved, without its line",
 }

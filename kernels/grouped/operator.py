@@ -80,6 +80,6 @@ grouped = Operator(
     omission_share=omissions,
     measured={"out": "out", "precast": "out"},
     sanitize={"": plans.SANITIZED},
-    default="rolled_steps",
+    default="ordered_qk_pv",
     bench=workset.BENCH,
 )

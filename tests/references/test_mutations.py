@@ -277,3 +277,14 @@ def test_one_term_exp_errs_by_tens_of_ulp(wrong: Callable[[Array], Array], low: 
     want = np.exp(x.astype(np.float64))
     error = np.abs(wrong(x) - want) / np.spacing(want.astype(np.float32))
     assert low <= error.max() <= high
+
+
+def test_f16_weights_are_what_numpy_converts_to() -> None:
+    """At every value of f16 in [0, 1], halfway between each two, and beside all of these; and at every 997th f32."""
+    exact = np.arange(0x3C01, dtype=np.uint16).view(np.float16).astype(np.float32)
+    around = np.concatenate([exact, (exact[1:] + exact[:-1]) / 2])
+    every = np.arange(0, 0x3F800001, 997, dtype=np.uint32).view(np.float32)
+    zero, one = np.float32(0), np.float32(1)
+    p = np.concatenate([around, np.nextafter(around, zero), np.nextafter(around, one), every])
+    expected = p.astype(np.float16).astype(np.float32)
+    np.testing.assert_array_equal(wrong_steps.f16_weights(p).view(np.uint32), expected.view(np.uint32))

@@ -14,7 +14,10 @@ from audit.bench.schema import BenchEvidence
 from audit.checks.result import worst
 from audit.evidence.schema import Evidence, summarize
 from audit.plan import Plan
+from audit.sanitize import suppressions
 from audit.sanitize.schema import Checked, SanitizeEvidence, SanitizePlan
+from audit.sanitize.verdict import summarize as summarize_session
+from audit.sanitize.verdict import unproven
 
 _Record: TypeAlias = Evidence | BenchEvidence | SanitizeEvidence
 _PLAN = "plan.json"
@@ -63,11 +66,6 @@ def audit_disagrees(record: _Record, files: Mapping[str, bytes]) -> Iterator[str
 def sanitize_disagrees(record: _Record, files: Mapping[str, bytes]) -> Iterator[str]:
     """Where plan, canaries, checks, suppressions and summary of a session do not fit together."""
     assert isinstance(record, SanitizeEvidence)
-    # Imported late: a session renders its page, and pages may be about verified evidence.
-    from audit.sanitize import suppressions
-    from audit.sanitize.session import summarize as summarize_session
-    from audit.sanitize.verdict import unproven
-
     if _differs(files[_PLAN], record.plan, SanitizePlan):
         yield f"{_PLAN} is not the plan that the record holds"
     extra = Counter(map(_place, record.checked)) - Counter(_planned_checks(record.plan))

@@ -29,7 +29,7 @@ _ERROR = re.compile(
     r"(?:, thread \((?P<thread>\d+, \d+, \d+)\))?: (?P<text>.+)"
 )
 _OF_KERNELS = frozenset(("barrier", "collective", "assert", "memory"))
-_CALL = r"(?P<call>[\w:]+(?: \d+x\d+x\d+)?)"
+_CALL = r"(?P<call>[\w:]+(?: \d+(?:x\d+x\d+)?)?)"
 _AT = rf"{_CALL} \((?P<file>[^()]+):(?P<line>\d+)\)(?: with mask (?P<mask>0x[0-9a-f]+))?"
 _WAITING = re.compile(rf"threads? (?P<threads>[\d, -]+) waits? at {_AT}")
 _EXITED = re.compile(r"threads? (?P<threads>[\d, -]+) ha(?:s|ve) exited")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ import msgspec
 
 from audit import __version__, bundle
 from audit.build.identity import BuildIdentity
-from audit.checks.result import Verdict, worst
+from audit.checks.result import Verdict
 from audit.errors import CompileError, ToolMissing
 from audit.evidence import machine
 from audit.execution import step_loads
@@ -30,12 +30,11 @@ from audit.sanitize.schema import (
     Observed,
     SanitizeEvidence,
     SanitizePlan,
-    SanitizeSummary,
     Suppression,
     Tool,
     ToolRecord,
 )
-from audit.sanitize.verdict import judge
+from audit.sanitize.verdict import judge, summarize
 from audit.spec import Case, Inputs
 
 _AT_ONCE = 8
@@ -86,39 +85,6 @@ def sanitize(
         summary=summarize(plan, checked, canaries, complaints, round(time.monotonic() - began, 1)),
     )
     return evidence, draft.finish(evidence, render_sanitize(evidence))
-
-
-def summarize(
-    plan: SanitizePlan,
-    checked: Iterable[Checked],
-    canaries: Iterable[Canary],
-    complaints: tuple[str, ...],
-    seconds: float,
-) -> SanitizeSummary:
-    """The verdict over a session: a finding, or a suppression that is no longer true, outweighs all; whatever was
-    planned and did not prove clean is inconclusive."""
-    checked, canaries = tuple(checked), tuple(canaries)
-    count = {verdict: sum(one.verdict == verdict for one in checked) for verdict in ("pass", "fail", "inconclusive")}
-    whole = len(checked) == plan.checks > 0
-    verdicts: list[Verdict] = [one.verdict for one in checked]
-    if complaints:
-        verdicts.append("fail")
-    if not whole:
-        verdicts.append("inconclusive")
-    reasons = dict.fromkeys(one.reason for one in checked if one.verdict != "pass")
-    return SanitizeSummary(
-        verdict=worst(verdicts),
-        planned=plan.checks,
-        ran=sum(one.launches > 0 for one in checked),
-        clean=count["pass"],
-        failed=count["fail"],
-        inconclusive=plan.checks - count["pass"] - count["fail"],
-        canaries=len(canaries),
-        canaries_found=sum(canary.found and canary.twin_clean for canary in canaries),
-        launches=sum(one.launches for one in checked),
-        seconds=seconds,
-        reasons=(*complaints, *reasons),
-    )
 
 
 class _Session(msgspec.Struct, frozen=True):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
-from audit.checks.result import Verdict
-from audit.sanitize.schema import Canary, Finding, Observed, Tool
+from audit.checks.result import Verdict, worst
+from audit.sanitize.schema import Canary, Checked, Finding, Observed, SanitizePlan, SanitizeSummary, Tool
 
 
 def judge(tool: Tool, observed: Observed, planned: int, canaries: Sequence[Canary]) -> tuple[Verdict, str]:
@@ -92,6 +92,39 @@ def told(finding: Finding) -> str:
     """A finding in a line: what, in which kernel, where."""
     places = " and ".join(f"{side.file}:{side.line}" for side in finding.sides if side.line)
     return f"{finding.kind} in {finding.kernel or 'no kernel'}{', ' + places if places else ''}: {finding.message}"
+
+
+def summarize(
+    plan: SanitizePlan,
+    checked: Iterable[Checked],
+    canaries: Iterable[Canary],
+    complaints: tuple[str, ...],
+    seconds: float,
+) -> SanitizeSummary:
+    """The verdict over a session: a finding, or a suppression that is no longer true, outweighs all; whatever was
+    planned and did not prove clean is inconclusive."""
+    checked, canaries = tuple(checked), tuple(canaries)
+    count = {verdict: sum(one.verdict == verdict for one in checked) for verdict in ("pass", "fail", "inconclusive")}
+    whole = len(checked) == plan.checks > 0
+    verdicts: list[Verdict] = [one.verdict for one in checked]
+    if complaints:
+        verdicts.append("fail")
+    if not whole:
+        verdicts.append("inconclusive")
+    reasons = dict.fromkeys(one.reason for one in checked if one.verdict != "pass")
+    return SanitizeSummary(
+        verdict=worst(verdicts),
+        planned=plan.checks,
+        ran=sum(one.launches > 0 for one in checked),
+        clean=count["pass"],
+        failed=count["fail"],
+        inconclusive=plan.checks - count["pass"] - count["fail"],
+        canaries=len(canaries),
+        canaries_found=sum(canary.found and canary.twin_clean for canary in canaries),
+        launches=sum(one.launches for one in checked),
+        seconds=seconds,
+        reasons=(*complaints, *reasons),
+    )
 
 
 def _killed(observed: Observed) -> str:

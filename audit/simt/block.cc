@@ -52,6 +52,7 @@ void Block::run(const Grid& grid, std::uint64_t number) {
   random_ = grid.seed == 0 ? 0 : mix(grid.seed ^ mix(number)) | 1;
   arrived_ = 0;
   barrier_uniform_ = true;
+  for (NamedBarrier& named : named_) named.arrived = 0;
   atomics_ = 0;
   active_warps_ = 0;
 
@@ -61,7 +62,7 @@ void Block::run(const Grid& grid, std::uint64_t number) {
     Warp& warp = warps_[first / kLanes];
     const unsigned lanes = threads_ - first < kLanes ? threads_ - first : kLanes;
     warp.present = warp.ready = lanes == kLanes ? kFullMask : bit(lanes) - 1;
-    warp.at_barrier = warp.in_collective = warp.converging = warp.exited = 0;
+    warp.at_barrier = warp.in_named = warp.in_collective = warp.converging = warp.exited = 0;
     warp.cursor = kLanes - 1;
     active_warps_ |= bit(first / kLanes);
   }
@@ -102,7 +103,7 @@ inline void Block::enter(unsigned thread) {
   threadIdx = thread_indices_[thread];
 }
 
-inline void Block::make_ready(unsigned warp, std::uint32_t lanes) {
+void Block::make_ready(unsigned warp, std::uint32_t lanes) {
   if (lanes == 0) return;
   warps_[warp].ready |= lanes;
   active_warps_ |= bit(warp);
@@ -140,7 +141,7 @@ inline unsigned Block::next_thread() {
   return number * kLanes + lane;
 }
 
-inline void Block::suspend() {
+void Block::suspend() {
   const unsigned left = current_;
   const unsigned next = next_thread();
   if (next == left) return;
@@ -166,6 +167,7 @@ void Block::exit_thread() {
     switch_context(contexts_[left], scheduler_);
   } else {
     if (arrived_ == live_ && barrier_uniform_) release_barrier();
+    if (warp.in_named != 0) count_named(left / kLanes);
     enter(next_thread());
     switch_threads(left, current_);
   }

@@ -22,6 +22,7 @@ namespace simt {
 constexpr unsigned kLanes = 32;
 constexpr unsigned kMaxThreads = 1024;
 constexpr unsigned kMaxWarps = kMaxThreads / kLanes;
+constexpr unsigned kNamedBarriers = 16;  // of a block; number 0 is left to __syncthreads
 
 // What all blocks of a launch have in common.
 struct Grid {
@@ -33,11 +34,12 @@ struct Grid {
   std::uint64_t seed;  // 0: in order
 };
 
-// A lane is in exactly one of: running, ready, at_barrier, in_collective, converging, exited.
+// A lane is in exactly one of: running, ready, at_barrier, in_named, in_collective, converging, exited.
 struct Warp {
   std::uint32_t present;        // lanes that the block has
   std::uint32_t ready;
   std::uint32_t at_barrier;
+  std::uint32_t in_named;       // in `named`, until the warp has come or, where it waits, the barrier is complete
   std::uint32_t in_collective;
   std::uint32_t converging;     // in __activemask, until no lane of the warp can run
   std::uint32_t exited;
@@ -46,7 +48,16 @@ struct Warp {
   bool uniform;
   const Collective* first_collective;
   std::uint32_t first_mask;
+  NamedCall named;
   LaneSlot slots[kLanes];
+};
+
+// One of the barriers that have a number, and who has come since it was complete.
+struct NamedBarrier {
+  unsigned threads;  // who complete it; this and `site` are the first arrival's
+  unsigned arrived;
+  std::uint32_t waiting;  // warps
+  Site site;
 };
 
 class Block : private Watch {  // a base, so that an empty one takes no room
@@ -59,6 +70,7 @@ class Block : private Watch {  // a base, so that an empty one takes no room
   void run(const Grid& grid, std::uint64_t number);
 
   unsigned barrier(Barrier kind, bool predicate, Site site);
+  void named_barrier(const NamedCall& call);
   std::uint64_t collective(const Collective& collective, std::uint32_t mask, const LaneSlot& brought);
   std::uint32_t converge(Site site);
   void after_atomic(bool contended);
@@ -91,12 +103,16 @@ class Block : private Watch {  // a base, so that an empty one takes no room
   [[noreturn]] void exit_thread();
   void make_ready(unsigned warp, std::uint32_t lanes);
   void release_barrier();
+  void count_named(unsigned warp);
+  void leave_named(unsigned warp);
   void release_converging(unsigned warp);
   unsigned next_thread();
   unsigned pick_bit(std::uint32_t bits, unsigned after);
   void enter(unsigned thread);
   void fail_on_exit_from_collective(const Warp& warp, unsigned lane) const;
   [[noreturn]] void fail_stuck() const;
+  [[noreturn]] void fail_in_named(const NamedCall& call, const char* format, ...) const
+      __attribute__((format(printf, 3, 4)));
   uint3 thread_index(unsigned thread) const;
 
   StackPool stacks_;
@@ -123,6 +139,7 @@ class Block : private Watch {  // a base, so that an empty one takes no room
   unsigned barrier_count_ = 0;
   // Safe to keep single: the next barrier ends only after every live thread has read this one's result.
   unsigned barrier_result_ = 0;
+  NamedBarrier named_[kNamedBarriers]{};
 };
 
 // The block that this OS thread is running, or null. A fiber never changes its OS thread.

@@ -31,6 +31,18 @@ enum class Barrier : unsigned char { sync, count, all, any };
 // Waits for every thread of the block that has not exited. Gives how many of them had a non-zero predicate.
 unsigned block_barrier(Barrier kind, bool predicate, Site site);
 
+// A call of barrier_sync, which waits, or of barrier_arrive: portable/audit_barrier.h.
+struct NamedCall {
+  unsigned id;
+  unsigned threads;
+  bool waits;
+  Site site;
+
+  const char* name() const { return waits ? "barrier_sync" : "barrier_arrive"; }
+};
+
+void named_barrier(const NamedCall& call);
+
 struct LaneSlot;
 
 // An operation of the lanes named by a mask. The last lane to arrive completes it for all.

@@ -106,6 +106,15 @@ struct Watch::Block {
     unsigned char arrivals[32];
   };
 
+  struct Generation {
+    std::vector<Token*> deliveries;  // one a warp
+    unsigned readers = 0;            // lanes that have not received them
+
+    ~Generation() {
+      for (Token* token : deliveries) std::free(token);
+    }
+  };
+
   void* scheduler;
   void* fibers[kScheduler];
   bool started[kScheduler];
@@ -113,6 +122,9 @@ struct Watch::Block {
   unsigned char arrivals[kScheduler];
   Token* tokens;  // allocated for each block: a token kept would order the blocks
   std::vector<WarpTokens> warps[kScheduler / 32];
+  Token* published[kScheduler / 32] = {};  // by lanes of a warp that is not whole yet
+  Generation* generations[16] = {};
+  Generation* promised[kScheduler] = {};
 
   WarpTokens& warp_tokens(unsigned thread, std::uint32_t mask) {
     for (WarpTokens& known : warps[thread / 32])
@@ -157,6 +169,10 @@ void Watch::end_block(unsigned threads) {
     warp.clear();
   }
   std::free(block_->tokens);
+  for (Block::Generation*& generation : block_->generations) {  // of those who arrived, and nobody waited
+    delete generation;
+    generation = nullptr;
+  }
 }
 
 void Watch::before_switch(unsigned, unsigned to) {
@@ -186,6 +202,45 @@ unsigned Watch::arrive_in_warp(unsigned thread, std::uint32_t mask) {
 
 void Watch::leave_in_warp(unsigned thread, std::uint32_t mask, unsigned turn) {
   __tsan_acquire(&block_->warp_tokens(thread, mask).tokens[turn]);
+}
+
+void Watch::publish(unsigned thread) {
+  Token*& token = block_->published[thread / 32];
+  if (token == nullptr) {
+    const Unseen unseen;
+    token = new_tokens();
+  }
+  __tsan_release(token);
+}
+
+void Watch::deliver(unsigned warp, unsigned id) {
+  const Unseen unseen;
+  Block::Generation*& generation = block_->generations[id];
+  if (generation == nullptr) generation = new Block::Generation;
+  generation->deliveries.push_back(block_->published[warp]);
+  block_->published[warp] = nullptr;
+}
+
+void Watch::promise(unsigned warp, std::uint32_t lanes, unsigned id) {
+  Block::Generation* const generation = block_->generations[id];
+  for (; lanes != 0; lanes &= lanes - 1) {
+    block_->promised[32 * warp + static_cast<unsigned>(__builtin_ctz(lanes))] = generation;
+    ++generation->readers;
+  }
+}
+
+void Watch::end_generation(unsigned id) {
+  const Unseen unseen;
+  if (block_->generations[id]->readers == 0) delete block_->generations[id];
+  block_->generations[id] = nullptr;
+}
+
+void Watch::receive(unsigned thread) {
+  Block::Generation* const generation = block_->promised[thread];
+  for (Token* token : generation->deliveries) __tsan_acquire(token);
+  if (--generation->readers > 0) return;
+  const Unseen unseen;
+  delete generation;
 }
 
 void Watch::begin_trial() {

@@ -59,7 +59,8 @@ struct Unseen {
 
 #if defined(SIMT_SANITIZER_THREAD)
 
-// What orders memory, as CUDA has it: __syncthreads in a block, __syncwarp among the lanes of its mask, an atomic
+// What orders memory, as CUDA has it: __syncthreads in a block, a barrier that has a number between who comes and who
+// waits, __syncwarp among the lanes of its mask, an atomic
 // after a fence with an atomic that sees it, one launch with the next. Shuffles, votes and wmma order nothing.
 class Watch {
  public:
@@ -78,6 +79,14 @@ class Watch {
   void leave(unsigned thread, unsigned turn);
   unsigned arrive_in_warp(unsigned thread, std::uint32_t mask);
   void leave_in_warp(unsigned thread, std::uint32_t mask, unsigned turn);
+  // Barriers that have a number. A thread publishes what it did; its warp, once whole, delivers that to the barrier;
+  // when this is complete it is promised to those lanes that wait, which receive it as they go on. Each completion has
+  // tokens of its own: whom one orders, the next may have nothing to do with.
+  void publish(unsigned thread);
+  void deliver(unsigned warp, unsigned id);
+  void promise(unsigned warp, std::uint32_t lanes, unsigned id);
+  void end_generation(unsigned id);
+  void receive(unsigned thread);
   void fence(unsigned thread);
   bool has_fenced(unsigned thread) const;
   // Around threads that are tried out, unseen, and around those that only read and share a fiber (scout.cc).
@@ -107,6 +116,11 @@ class Watch {
   void end_thread(unsigned thread);
   static unsigned arrive(unsigned) { return 0; }
   static void leave(unsigned, unsigned) {}
+  static void publish(unsigned) {}
+  static void deliver(unsigned, unsigned) {}
+  static void promise(unsigned, std::uint32_t, unsigned) {}
+  static void end_generation(unsigned) {}
+  static void receive(unsigned) {}
 
  private:
   struct Stack {
@@ -138,6 +152,11 @@ class Watch {
   static void end_thread(unsigned) {}
   static unsigned arrive(unsigned) { return 0; }
   static void leave(unsigned, unsigned) {}
+  static void publish(unsigned) {}
+  static void deliver(unsigned, unsigned) {}
+  static void promise(unsigned, std::uint32_t, unsigned) {}
+  static void end_generation(unsigned) {}
+  static void receive(unsigned) {}
 };
 
 #endif

@@ -58,6 +58,9 @@ void Block::fail_stuck() const {
     if (warp.at_barrier >> lane & 1) {
       in_barrier = true;
       add(groups, at(slot.collective->name, slot.site), thread);
+    } else if (warp.in_named >> lane & 1) {
+      in_barrier = true;
+      add(groups, at((warp.named.name() + (" " + std::to_string(warp.named.id))).c_str(), warp.named.site), thread);
     } else if (warp.in_collective >> lane & 1) {
       add(groups, at(slot.collective->name, slot.site) + mask_text(slot.mask), thread);
     }
@@ -75,8 +78,22 @@ void Block::fail_stuck() const {
     else
       text += (one ? " waits at " : " wait at ") + group.where;
   }
+  for (unsigned id = 1; id < kNamedBarriers; ++id)
+    if (named_[id].arrived != 0)
+      text += "; to barrier " + std::to_string(id) + " came " + std::to_string(named_[id].arrived) + " of " +
+              std::to_string(named_[id].threads) + " threads";
   fail_in_block(in_barrier ? Failure::barrier : Failure::collective,
                 "threads wait for one another at different places: %s", text.c_str());
+}
+
+void Block::fail_in_named(const NamedCall& call, const char* format, ...) const {
+  char what[512];
+  std::va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(what, sizeof(what), format, arguments);
+  va_end(arguments);
+  fail_in_block(Failure::barrier, "thread %u (lane %u) called %s %u at %s:%d%s", current_, lane(), call.name(), call.id,
+                call.site.file, call.site.line, what);
 }
 
 void Block::fail_on_exit_from_collective(const Warp& warp, unsigned lane) const {

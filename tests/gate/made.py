@@ -26,7 +26,7 @@ from audit.sanitize import store as sanitize_store
 from audit.sanitize import suppressions
 from audit.sanitize.schema import SCHEMA as SANITIZE_SCHEMA
 from audit.sanitize.schema import Canary, Checked, Finding, SanitizeEvidence, Side, Tool, ToolRecord
-from audit.sanitize.session import summarize as summarize_session
+from audit.sanitize.verdict import summarize as summarize_session
 
 from ..conftest import ROOT
 

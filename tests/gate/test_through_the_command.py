@@ -16,7 +16,7 @@ from audit.project import find
 from audit.sanitize import store as sanitize_store
 from audit.sanitize import suppressions
 from audit.sanitize.schema import Finding, SanitizeEvidence, Side
-from audit.sanitize.session import summarize
+from audit.sanitize.verdict import summarize
 
 from ..conftest import ROOT, Ran
 from .made import rewrite, write_session

@@ -1,0 +1,128 @@
+// Barriers that have a number: right ones, and each way to get one wrong. Line numbers matter to the tests.
+#include "audit_barrier.h"
+
+constexpr unsigned kWarp = 32;
+
+// Two warps hand values to two others through a ring of two places. Full is barrier 1 + place, empty 3 + place.
+template <bool Full, bool Empty>
+__global__ void ring(const int* in, int* out, int rounds) {
+  __shared__ int places[2][2 * kWarp];
+  const int t = threadIdx.x % (2 * kWarp);
+  if (threadIdx.x < 2 * kWarp) {
+    for (int i = 0; i < rounds; ++i) {
+      if (Empty && i >= 2) audit::barrier_sync(3 + i % 2, 4 * kWarp);
+      places[i % 2][t] = in[i * 2 * kWarp + t];  // filled
+      if (Full) audit::barrier_arrive(1 + i % 2, 4 * kWarp);
+    }
+  } else {
+    for (int i = 0; i < rounds; ++i) {
+      if (Full) audit::barrier_sync(1 + i % 2, 4 * kWarp);
+      out[i * 2 * kWarp + t] = places[i % 2][2 * kWarp - 1 - t];  // taken
+      if (Empty && i + 2 < rounds) audit::barrier_arrive(3 + i % 2, 4 * kWarp);
+    }
+  }
+}
+
+// A barrier of two of three warps, from two places in the code, again and again; the third one has its own way.
+__global__ void pair(int* out, int rounds) {
+  __shared__ int left[kWarp], right[kWarp];
+  const int lane = threadIdx.x % kWarp;
+  if (threadIdx.x < kWarp) {
+    for (int i = 0; i < rounds; ++i) {
+      left[lane] = i;
+      audit::barrier_sync(15, 2 * kWarp);
+      out[lane] += right[kWarp - 1 - lane];
+      audit::barrier_sync(15, 2 * kWarp);
+    }
+  } else if (threadIdx.x < 2 * kWarp) {
+    for (int i = 0; i < rounds; ++i) {
+      right[lane] = 10 * i;
+      audit::barrier_sync(15, 2 * kWarp);
+      out[kWarp + lane] += left[kWarp - 1 - lane];
+      audit::barrier_sync(15, 2 * kWarp);
+    }
+  }
+  __syncthreads();
+  if (threadIdx.x >= 2 * kWarp) out[threadIdx.x] = out[threadIdx.x - kWarp];
+}
+
+// Two of three warps meet, and of these the second one meets the third: that orders nothing of the third's with the
+// first's later work. With one token a barrier, whoever runs late would see the third's write as ordered.
+__global__ void third_party(int* out) {
+  __shared__ int value;
+  const unsigned warp = threadIdx.x / kWarp;
+  if (warp == 0) {
+    audit::barrier_sync(1, 2 * kWarp);
+    if (threadIdx.x == 0) out[0] = value;  // read by the first
+  } else if (warp == 1) {
+    audit::barrier_sync(1, 2 * kWarp);
+    audit::barrier_sync(2, 2 * kWarp);
+    audit::barrier_sync(1, 2 * kWarp);
+  } else {
+    if (threadIdx.x == 2 * kWarp) value = 1;  // written by the third
+    audit::barrier_sync(2, 2 * kWarp);
+    audit::barrier_sync(1, 2 * kWarp);
+  }
+}
+
+// An arrival is a promise to those that wait, and to nobody else.
+__global__ void arrives_only(int* out) {
+  __shared__ int value;
+  if (threadIdx.x < kWarp) {
+    if (threadIdx.x == 0) value = 1;  // before
+    audit::barrier_sync(1, 2 * kWarp);
+  } else {
+    audit::barrier_arrive(1, 2 * kWarp);
+    if (threadIdx.x == kWarp) out[0] = value;  // not after
+  }
+}
+
+__global__ void missing_arrival(int* out) {
+  if (threadIdx.x < kWarp) {
+    out[0] = 1;
+  } else {
+    audit::barrier_sync(7, 3 * kWarp);  // in vain
+  }
+}
+
+// Lanes that have exited are not waited for.
+__global__ void lanes_exit(int* out) {
+  if (threadIdx.x % kWarp < 5) return;
+  audit::barrier_sync(1, 2 * kWarp);
+  out[threadIdx.x] = 1;
+}
+
+__global__ void lanes_exit_late(int* out) {
+  if (threadIdx.x % kWarp < 5) {
+    __syncwarp(31);
+    return;
+  }
+  audit::barrier_sync(1, 2 * kWarp);
+  out[threadIdx.x] = 1;
+}
+
+__global__ void two_counts() {
+  if (threadIdx.x < kWarp) {
+    audit::barrier_arrive(2, 4 * kWarp);  // of four warps
+  } else {
+    audit::barrier_sync(2, 2 * kWarp);  // of two warps
+  }
+}
+
+__global__ void any_barrier(unsigned id, unsigned threads) {
+  audit::barrier_sync(id, threads);  // whichever
+}
+
+__global__ void half_a_warp() {
+  if (threadIdx.x < 16) {
+    audit::barrier_sync(4, kWarp);  // the first half
+  } else {
+    audit::barrier_sync(4, kWarp);  // the second half
+  }
+}
+
+// What nobody waits for stays behind, and the next block begins anew.
+__global__ void left_behind(int* out) {
+  if (threadIdx.x < kWarp) audit::barrier_arrive(9, 2 * kWarp);
+  out[blockIdx.x] = 1;
+}

@@ -11,10 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.backends.driver import Driver
+from audit.backends.driver import DeviceInfo, Driver
 from audit.build.cuda import CubinBuild
 from audit.errors import ToolMissing
-from audit.sanitize import compute_canaries, compute_sanitizer, target
+from audit.sanitize import compute_canaries, compute_sanitizer, on_device, target
 from audit.sanitize.compute_sanitizer import (
     FOUND,
     Installed,
@@ -28,6 +28,7 @@ from audit.sanitize.compute_sanitizer import (
 )
 from audit.sanitize.schema import TOOLS, Canary, Tool
 from audit.sanitize.verdict import judge
+from audit.spec import Source, Variant
 from tests.backends.test_cuda import SCALE, by_hand, launch, lay
 from tests.sanitize.recordings import FOLDER, NAMES, SOURCES, recording
 
@@ -201,6 +202,24 @@ def test_whatever_speaks_against_one_sends_each_to_a_process_of_its_own(
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", found)
     assert run_together("memcheck", installed, works(tmp_path, build, *entries), 3) is None
+
+
+def test_the_engine_tells_whose_a_crash_is(
+    installed: Installed, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three cases go together; the second crashes; then each has run by itself, and the third too."""
+    monkeypatch.setenv("FAKE_SANITIZER", "racecheck-clean")
+    device = DeviceInfo("Fake 9000", "sm_90", "13.0", "", 8 << 30, 1, 232_448)
+    monkeypatch.setattr(on_device.cuda, "require_device", lambda: device)
+    monkeypatch.setattr(on_device, "_cubin", lambda *_: build)
+    engine = on_device.DeviceEngine(installed.executable, 60)
+    variant = Variant("v", Source("k.cu"), lambda _: ())
+    bundles = [(work.folder, work.bundle) for work in works(tmp_path, build, "scale", "stray", "scale")]
+    seen = engine.observe("racecheck", tmp_path, variant, bundles, 60)
+    assert [judge("racecheck", one, 4, PROVEN)[0] for one, _ in seen] == ["pass", "fail", "pass"]
+    assert len({one.command for one, _ in seen}) == 3
+    clean = [(work.folder, work.bundle) for work in works(tmp_path / "clean", build, "scale", "scale")]
+    assert len({one.command for one, _ in engine.observe("racecheck", tmp_path, variant, clean, 60)}) == 1
 
 
 def test_a_finding_is_a_fail(

@@ -30,6 +30,7 @@ def words(shape: str, *more: str, **axes: list[int]) -> list[str]:
     return ["run", "--shape", shape, "--json", "--capture", "none", *narrowed, *more]
 
 
+@pytest.mark.full  # closed variants
 @pytest.mark.parametrize(
     ("shape", "axes", "more"),
     [

@@ -7,10 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.build.cuda import CubinBuild
-from audit.bundle import Bundle
 from audit.sanitize import compute_canaries, compute_sanitizer
-from audit.sanitize.compute_sanitizer import FOUND, Installed
+from audit.sanitize.compute_sanitizer import FOUND, Installed, Work
 from audit.sanitize.schema import TOOLS, Finding, Observed, Side, Tool
 from tests.backends.test_cuda import by_hand
 
@@ -31,12 +29,10 @@ class Runs:
     def __init__(self, off: int = 0) -> None:
         self.off, self.ran = off, list[str]()
 
-    def __call__(
-        self, tool: Tool, installed: Installed, folder: Path, bundle: Bundle, build: CubinBuild, limit: float
-    ) -> Observed:
-        assert (build, limit) == (BUILD, 1)
-        (entry,) = bundle.entries
-        assert all((folder / slot.file).stat().st_size == slot.size for slot in bundle.slots)
+    def __call__(self, tool: Tool, installed: Installed, work: Work, limit: float) -> Observed:
+        assert (work.build, limit) == (BUILD, 1)
+        (entry,) = work.bundle.entries
+        assert all((work.folder / slot.file).stat().st_size == slot.size for slot in work.bundle.slots)
         self.ran.append(entry)
         if entry.endswith("_clean"):
             return CLEAN
@@ -52,6 +48,6 @@ def test_each_is_found_at_its_own_lines_and_nowhere_else(tool: Tool, monkeypatch
         runs = Runs(off)
         monkeypatch.setattr(compute_sanitizer, "run", runs)
         found = compute_canaries.check(tool, INSTALLED, BUILD, 1)
-        assert runs.ran == list(compute_canaries.entries(tool, INSTALLED))
+        assert sorted(runs.ran) == sorted(compute_canaries.entries(tool, INSTALLED))  # side by side
         assert {canary.found for canary in found} == {off == 0}
         assert all(canary.twin_clean for canary in found)

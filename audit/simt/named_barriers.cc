@@ -1,5 +1,5 @@
-// The barriers that have a number and a count, as PTX has them: a warp counts once all of its lanes that have not exited
-// stand at the same call.
+// The barriers that have a number and a count, as PTX has them: a warp counts once all of its lanes that have not
+// exited stand at the same call.
 #include "block.h"
 
 namespace simt {

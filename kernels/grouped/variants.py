@@ -83,6 +83,11 @@ def _lean_bytes(case: Case) -> int:
     return int((128 + 6 * 32) * case.dim + 2 * 8704 + 256 + 32 * case.dim)
 
 
+def _piped_bytes(case: Case) -> int:
+    """sizeof PipedMemory in direct/piped.cuh, which asserts it."""
+    return int((128 + 6 * 32) * case.dim + 2 * 8704 + 2 * 256 + 32 * case.dim)
+
+
 def _row_tiles(case: Case) -> int:
     return _tiles(case.rows * case.heads)
 
@@ -153,6 +158,7 @@ VARIANTS = (
     _in_roles("rolled_steps", "warp_roles", "the steps of QK are a loop, five at a time"),
     _in_roles("lean_roles", "warp_roles", "the weighing warps copy V too, in whole rows", _lean_bytes),
     _in_roles("even_roles", "lean_roles", "softmax ahead of the next QK: barriers halve the work", _lean_bytes),
+    _in_roles("piped_roles", "rolled_steps", "tiles go through a ring with barriers of its own", _piped_bytes),
     _one_block("n64", "ordered_qk_pv", "two 32-token tiles loaded as one panel", panel_tiles=2),
     _one_block("register_softmax", "visible_tile", "row state in registers", in_registers=True),
     _one_block("m8n32_qk", "visible_tile", "QK by m8n32k16"),

@@ -1,0 +1,153 @@
+"""`piped_roles`: its parent's bytes, no role overtakes the other, and none waits for what never comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from audit import bundle
+from audit.backends import Completed
+from audit.build.host import build_host
+from audit.project import find
+from audit.sanitize import host
+from audit.sanitize.host import BUILT_FOR, HostRun
+from audit.sanitize.host_output import observe
+from audit.sanitize.schema import Observed, Tool
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUPED = find(ROOT).operators["grouped"]
+VARIANT = GROUPED.variant("piped_roles")
+SMALL = {"heads": [3], "dim": [64]}
+PIPED = "kernels/grouped/direct/piped.cuh"
+SPLITS_OF_THREE_CHUNKS = 24_577
+SPLITS_OF_SIX_CHUNKS = 53_761
+"""21 or 22 tiles a split: each place of the ring, 6, is filled three times or four."""
+
+
+def words(shape: str, *more: str, **axes: list[int]) -> list[str]:
+    narrowed = [word for name, values in axes.items() for value in values for word in ("--axis", f"{name}={value}")]
+    return ["run", "--shape", shape, "--json", "--capture", "none", "--variant", VARIANT.name, *narrowed, *more]
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "more"),
+    [
+        ("q3", {**SMALL, "context": [1, 65, 129]}, ()),
+        ("q8", {**SMALL, "context": [SPLITS_OF_SIX_CHUNKS], "page": [3296]}, ()),
+        ("q6", {"heads": [6], "dim": [256], "context": [33], "page": [1648]}, ()),
+        ("q2", {**SMALL, "context": [129], "layout": ["padded"], "base": [8]}, ()),
+        ("q2", {**SMALL, "context": [129]}, ("--arch", "sm_80")),
+    ],
+    ids=["3 heads", "several turns of the ring", "a padded half", "8-byte loads", "steps of 8"],
+)
+def test_the_bytes_are_the_parents(
+    audit: Callable, tmp_path: Path, shape: str, axes: dict[str, list[int]], more: tuple[str, ...]
+) -> None:
+    ran = audit(ROOT, *words(shape, *more, **axes), "--out", str(tmp_path))
+    assert ran.code == 0, ran.out + ran.err
+    assert VARIANT.name in {result["variant"] for result in ran.results() if result["check"] == "bytes"}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("find", "replace"),
+    [
+        ("      copies.wait<0>();\n      audit::barrier_arrive(kFull", "      audit::barrier_arrive(kFull"),
+        ("in.v, tile, places);", "in.v, tile, next);"),
+        ("m.weights[i / kChunkTiles % 2];", "m.weights[0];"),
+    ],
+    ids=["V is not waited for", "V of another tile", "weights of another chunk"],
+)
+def test_a_fault_shows_in_the_bytes(
+    audit: Callable, own_project: Path, tmp_path: Path, find: str, replace: str
+) -> None:
+    damage(own_project, find, replace)
+    axes = {**SMALL, "context": [SPLITS_OF_THREE_CHUNKS], "page": [1648]}
+    ran = audit(own_project, *words("q2", "--probe", "none", **axes), "--out", str(tmp_path))
+    assert ran.code == 1, ran.out + ran.err
+    failed = {(result["variant"], result["check"]) for result in ran.results() if result["verdict"] == "fail"}
+    assert (VARIANT.name, "bytes") in failed
+    assert {name for name, _ in failed} == {VARIANT.name}
+
+
+def damage(root: Path, find: str, replace: str) -> None:
+    source = root / PIPED
+    text = source.read_text()
+    assert text.count(find) == 1
+    source.write_text(text.replace(find, replace))
+
+
+def watched(root: Path, folder: Path, tool: Tool = "racecheck", schedule: int = 0) -> tuple[HostRun, Observed]:
+    """Split 0, one row tile, under a sanitizer: one block of 256 threads."""
+    case = GROUPED.case(
+        GROUPED.shapes[0], {"heads": 3, "dim": 64, "context": SPLITS_OF_SIX_CHUNKS, "page": 1648}, seed=1
+    )
+    inputs = GROUPED.inputs(case, case.rng())
+    folder.mkdir()
+    whole = bundle.write(folder, GROUPED, VARIANT, case, inputs, {"live": {}}, policy="exact")
+    one_block = msgspec.structs.replace(whole.launches[0], grid=(1, 1, 1))
+    alone = msgspec.structs.replace(whole, launches=(one_block,), schedule_seed=schedule)
+    (folder / bundle.MANIFEST).write_bytes(msgspec.json.encode(alone))
+    program = build_host(root, root / VARIANT.code.path, alone.entries, sanitizer=BUILT_FOR[tool])
+    ran = host.run(tool, folder, alone, program, 120)
+    return ran, observe(ran, alone, list(program.identity.sources))
+
+
+@pytest.mark.parametrize("schedule", [0, 7])
+def test_the_roles_do_not_race(tmp_path: Path, schedule: int) -> None:
+    ran, _ = watched(ROOT, tmp_path / "case", schedule=schedule)
+    assert isinstance(ran.outcome, Completed), ran.log
+    assert ran.log == ""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("find", "replace"),
+    [
+        ("    audit::barrier_sync(kMaxima, kThreads);\n", ""),
+        ("m.tile_max[parity], warp, before", "m.tile_max[parity ^ 1], warp, before"),
+        ("m.weights[i / kChunkTiles % 2];", "m.weights[(i / kChunkTiles + 1) % 2];"),
+        ("  __syncthreads();  // q is there\n", ""),
+        (
+            "    audit::barrier_sync(kFull + place, kTileThreads);\n    if (working) {",
+            "    if (working) {",
+        ),
+    ],
+    ids=["maxima", "the other chunk's maxima", "the other chunk's weights", "q", "full"],
+)
+def test_what_is_not_waited_for_is_a_race(own_project: Path, tmp_path: Path, find: str, replace: str) -> None:
+    damage(own_project, find, replace)
+    _, observed = watched(own_project, tmp_path / "case")
+    assert "race" in {finding.kind for finding in observed.findings}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("find", "replace"),
+    [
+        ("if (tile - block.first >= kPlaces) audit::barrier_sync(kEmpty + place, kTileThreads);", ""),
+        ("if (i + kPlaces < count) audit::barrier_arrive(kEmpty + place, kTileThreads);", ""),
+        ("      audit::barrier_arrive(kFull + place, kTileThreads);\n", ""),
+    ],
+    ids=["nobody waits", "never empty", "never full"],
+)
+def test_half_a_handover_is_told(own_project: Path, tmp_path: Path, find: str, replace: str) -> None:
+    damage(own_project, find, replace)
+    _, observed = watched(own_project, tmp_path / "case", "synccheck")
+    (finding,) = observed.findings
+    assert finding.kind == "divergent-barrier"
+    assert "threads wait for one another" in finding.message
+    waiting = {side.what for side in finding.sides}
+    assert waiting & {f"barrier barrier_sync {number}" for number in range(1, 13)}, waiting
+    assert {side.file for side in finding.sides if side.what.startswith("barrier")} == {PIPED}
+
+
+def test_the_source_states_the_shared_memory_of_its_launch() -> None:
+    text = (ROOT / VARIANT.code.path).read_text()
+    for heads, dim in ((6, 256), (3, 64)):
+        case = GROUPED.case(GROUPED.shapes[-1], {"heads": heads, "dim": dim, "context": 129})
+        splits = next(iter(VARIANT.launches(case)))
+        assert f"{splits.shared_bytes:,} (G={heads}, D={dim})" in text

@@ -262,7 +262,7 @@ _running: set[subprocess.Popen[bytes]] = set()
 
 
 def _watched(command: Sequence[str], output: Path, limit: float) -> int | None:
-    """The exit status; None where the limit came first. The whole group is gone when this returns."""
+    """The exit status; None where the limit came first. The whole group is killed when this returns."""
     with output.open("wb") as file:
         process = subprocess.Popen(
             command,

@@ -49,12 +49,17 @@ def test_every_entry_is_in_the_cubin(kernel: str) -> None:
         assert symbol.encode() in built.cubin
 
 
-VARIANTS = [(o.name, v.name) for o in find(ROOT).operators.values() for v in o.variants]
 INSTRUCTION = {"sm_75": "HMMA.1688.F32", "sm_80": "HMMA.16816.F32", "sm_90": "HMMA.16816.F32"}
+STANDING = {(o.name, v.name): v.status for o in find(ROOT).operators.values() for v in o.variants}
+EACH = [
+    pytest.param(*variant, arch, marks=[] if usual else [pytest.mark.full])
+    for variant, status in STANDING.items()
+    for arch in INSTRUCTION
+    for usual in [arch == "sm_90" or status in ("control", "admitted")]
+]
 
 
-@pytest.mark.parametrize("arch", INSTRUCTION)
-@pytest.mark.parametrize(("operator", "variant"), VARIANTS)
+@pytest.mark.parametrize(("operator", "variant", "arch"), EACH)
 def test_every_variant_compiles_with_what_it_launches(operator: str, variant: str, arch: str) -> None:
     """Beside sm_90 one geometry, whose shared memory fits every architecture, and of a variant what it does not share
     with its parent: the kernel that it launches first."""

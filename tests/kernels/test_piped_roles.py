@@ -36,7 +36,7 @@ def words(shape: str, *more: str, **axes: list[int]) -> list[str]:
     ("shape", "axes", "more"),
     [
         ("q3", {**SMALL, "context": [1, 65, 129]}, ()),
-        ("q8", {**SMALL, "context": [SPLITS_OF_SIX_CHUNKS], "page": [3296]}, ()),
+        pytest.param("q8", {**SMALL, "context": [SPLITS_OF_SIX_CHUNKS], "page": [3296]}, (), marks=pytest.mark.full),
         ("q6", {"heads": [6], "dim": [256], "context": [33], "page": [1648]}, ()),
         ("q2", {**SMALL, "context": [129], "layout": ["padded"], "base": [8]}, ()),
         ("q2", {**SMALL, "context": [129]}, ("--arch", "sm_80")),

@@ -103,6 +103,10 @@ class Workers:
                 other.end()
             worker = worker or Worker(command, env)
             yield worker
+        except BaseException:
+            if worker:  # it may still be at work: its answer must not meet the next bundle
+                worker.end()
+            raise
         finally:
             with self._change:
                 self._places, self._taken = self._places + 1, self._taken - need

@@ -87,6 +87,14 @@ def test_a_report_of_an_earlier_bundle_counts_for_nothing(workers: Workers, tmp_
     workers.end()
 
 
+def test_one_that_was_left_at_work_serves_no_other_bundle(workers: Workers, tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), workers.one(COMMAND, ENV, 20, 100) as left:
+        raise KeyboardInterrupt
+    assert left.ended
+    process(use(workers, tmp_path / "a"))
+    workers.end()
+
+
 def test_another_environment_is_another_process(workers: Workers, tmp_path: Path) -> None:
     first = process(use(workers, tmp_path / "a"))
     assert process(use(workers, tmp_path / "b", env={**ENV, "ELSE": "1"})) != first

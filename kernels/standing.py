@@ -82,6 +82,7 @@ STANDING = {
             "closed", "slower than lean_roles: 1.110 to 1.218 of its time (q8)", (_GROUPED_CLOSED_TIMES,)
         ),
         "piped_roles": Standing("experimental"),
+        "woven_steps": Standing("experimental"),
         "n64": Standing(
             "closed",
             "slower in the source work (V100); here 0.974 to 0.980 of ordered_qk_pv's time, but 4 times warp_roles'",

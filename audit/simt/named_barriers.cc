@@ -45,6 +45,8 @@ void Block::count_named(unsigned number) {
   Warp& warp = warps_[number];
   if (warp.in_named == 0 || warp.in_named != (warp.present & ~warp.exited)) return;
   const NamedCall& call = warp.named;
+  if (call.counts_threads && warp.exited != 0)
+    fail_in_named(call, "; lanes of its warp have exited, whose arrivals an mbarrier goes on waiting for");
   NamedBarrier& barrier = named_[call.id];
   if (barrier.arrived == 0)
     barrier = {call.threads, 0, 0, call.site};

@@ -3,7 +3,7 @@
 //
 //   grouped_even_roles_splits<G, D, Page>   grid (80, row tiles), block 256, dynamic shared memory
 //                                           direct::lean_memory_bytes<D>:
-//                                           107,776 (G=6, D=256), 40,192 (G=3, D=64)
+//                                           107,792 (G=6, D=256), 40,208 (G=3, D=64)
 //   grouped_even_roles_merge<G, D>          grid (rows * G, D / 64), block 64, no dynamic shared memory
 #include <cuda_fp16.h>
 

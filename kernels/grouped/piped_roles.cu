@@ -4,7 +4,7 @@
 //
 //   grouped_piped_roles_splits<G, D, Page>   grid (80, row tiles), block 256, dynamic shared memory
 //                                            direct::piped_memory_bytes<D>:
-//                                            108,032 (G=6, D=256), 40,448 (G=3, D=64)
+//                                            108,128 (G=6, D=256), 40,544 (G=3, D=64)
 //   grouped_piped_roles_merge<G, D>          grid (rows * G, D / 64), block 64, no dynamic shared memory
 #include <cuda_fp16.h>
 

@@ -3,7 +3,7 @@
 //
 //   grouped_rolled_steps_splits<G, D, Page>   grid (80, row tiles), block 256, dynamic shared memory
 //                                             direct::role_memory_bytes<D>:
-//                                             113,152 (G=6, D=256), 45,568 (G=3, D=64)
+//                                             113,168 (G=6, D=256), 45,584 (G=3, D=64)
 //   grouped_rolled_steps_merge<G, D>          grid (rows * G, D / 64), block 64, no dynamic shared memory
 #include <cuda_fp16.h>
 

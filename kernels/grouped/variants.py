@@ -75,17 +75,22 @@ def _chunk_bytes(case: Case) -> int:
 
 def _role_bytes(case: Case) -> int:
     """sizeof RoleMemory in direct/roles.cuh, which asserts it."""
-    return int((2 * 128 + 2 * 32) * (case.dim + 16) + 2 * 8704 + 512 + 32 * case.dim)
+    return int((2 * 128 + 2 * 32) * (case.dim + 16) + 2 * 8704 + 512 + 32 * case.dim + 16)
 
 
 def _lean_bytes(case: Case) -> int:
     """sizeof LeanMemory in direct/lean.cuh, which asserts it."""
-    return int((128 + 6 * 32) * case.dim + 2 * 8704 + 256 + 32 * case.dim)
+    return int((128 + 6 * 32) * case.dim + 2 * 8704 + 256 + 32 * case.dim + 16)
 
 
 def _piped_bytes(case: Case) -> int:
     """sizeof PipedMemory in direct/piped.cuh, which asserts it."""
-    return int((128 + 6 * 32) * case.dim + 2 * 8704 + 2 * 256 + 32 * case.dim)
+    return int((128 + 6 * 32) * case.dim + 2 * 8704 + 2 * 256 + 32 * case.dim + 96)
+
+
+def _woven_bytes(case: Case) -> int:
+    """sizeof WovenMemory in direct/woven.cuh, which asserts it."""
+    return int((128 + 6 * 32) * case.dim + 4 * (2048 + 64 + 1024) + 512 + 32 * case.dim)
 
 
 def _row_tiles(case: Case) -> int:
@@ -159,6 +164,7 @@ VARIANTS = (
     _in_roles("lean_roles", "warp_roles", "the weighing warps copy V too, in whole rows", _lean_bytes),
     _in_roles("even_roles", "lean_roles", "softmax ahead of the next QK: barriers halve the work", _lean_bytes),
     _in_roles("piped_roles", "rolled_steps", "tiles go through a ring with barriers of its own", _piped_bytes),
+    _in_roles("woven_steps", "rolled_steps", "PV of a chunk between the steps of QK of the next one", _woven_bytes),
     _one_block("n64", "ordered_qk_pv", "two 32-token tiles loaded as one panel", panel_tiles=2),
     _one_block("register_softmax", "visible_tile", "row state in registers", in_registers=True),
     _one_block("m8n32_qk", "visible_tile", "QK by m8n32k16"),

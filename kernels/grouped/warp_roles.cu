@@ -3,7 +3,7 @@
 //
 //   grouped_warp_roles_splits<G, D, Page>   grid (80, row tiles), block 256, dynamic shared memory
 //                                           direct::role_memory_bytes<D>:
-//                                           113,152 (G=6, D=256), 45,568 (G=3, D=64)
+//                                           113,168 (G=6, D=256), 45,584 (G=3, D=64)
 //   grouped_warp_roles_merge<G, D>          grid (rows * G, D / 64), block 64, no dynamic shared memory
 //
 // K and V come by ldmatrix: K's words as they are, of V two tokens' bytes of two dimensions. The order of the k values

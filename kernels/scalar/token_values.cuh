@@ -25,7 +25,7 @@ class GroupValues {
     float p[kHeads][kAdded];
   };
 
-  // Tokens from `first` on, at `values` in a stage.
+  // Tokens from `first` on, at `values` in a stage. Those behind the last one have the weight +0 of weigh_scores.
   template <class Memory>
   __device__ __forceinline__ void load(Batch& to, const Memory& m, const unsigned char* values, int first) const {
     const int lane = threadIdx.x % 32;
@@ -141,7 +141,7 @@ __device__ __forceinline__ void run_token_groups(GroupMemory<G, D, Schedule>& m,
     Schedule::score(m, stream, query, partition.tokens, in.scale * in.k_scale);
   }
   __syncthreads();
-  weigh_scores<G>(m, partition.tokens);
+  weigh_scores<G, kAdded>(m, partition.tokens);
   __syncthreads();
 
   const int head = threadIdx.x;

@@ -87,14 +87,18 @@ __device__ __forceinline__ void weigh_each(Memory& m, int tokens) {
   climb<false>(sum, m.sum);
 }
 
-// Scores to weights in place, m.maximum and m.sum. All scores must be there; a barrier must stand between this and
-// the first use.
-template <int G, class Memory>
+// Scores to weights in place, m.maximum and m.sum, and +0 as the weights of the `Behind` tokens behind the last one, as
+// far as the partition goes: who loads that many at once may load those too. All scores must be there; a barrier must
+// stand between this and the first use.
+template <int G, int Behind, class Memory>
 __device__ __forceinline__ void weigh_scores(Memory& m, int tokens) {
+  static_assert(G * Behind <= kGroupThreads, "a thread has one weight");
   if (tokens == kPartitionTokens) {
     weigh_each<true, G>(m, tokens);
   } else {
     weigh_each<false, G>(m, tokens);
+    const int i = tokens + threadIdx.x % Behind;
+    if (threadIdx.x < G * Behind && i < kPartitionTokens) m.score[threadIdx.x / Behind][i] = 0.0f;
   }
 }
 

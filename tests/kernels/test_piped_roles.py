@@ -55,7 +55,7 @@ def test_the_bytes_are_the_parents(
 @pytest.mark.parametrize(
     ("find", "replace"),
     [
-        ("      copies.wait<0>();\n      audit::barrier_arrive(kFull", "      audit::barrier_arrive(kFull"),
+        ("      copies.wait<0>();\n      m.ring.full", "      m.ring.full"),
         ("in.v, tile, places);", "in.v, tile, next);"),
         ("m.weights[i / kChunkTiles % 2];", "m.weights[0];"),
     ],
@@ -110,11 +110,8 @@ def test_the_roles_do_not_race(tmp_path: Path, schedule: int) -> None:
         ("    audit::barrier_sync(kMaxima, kThreads);\n", ""),
         ("m.tile_max[parity], warp, before", "m.tile_max[parity ^ 1], warp, before"),
         ("m.weights[i / kChunkTiles % 2];", "m.weights[(i / kChunkTiles + 1) % 2];"),
-        ("  __syncthreads();  // q is there\n", ""),
-        (
-            "    audit::barrier_sync(kFull + place, kTileThreads);\n    if (working) {",
-            "    if (working) {",
-        ),
+        ("  __syncthreads();  // q is there, and the ring\n", ""),
+        ("    m.ring.full[place].sync();\n", ""),
     ],
     ids=["maxima", "the other chunk's maxima", "the other chunk's weights", "q", "full"],
 )
@@ -128,9 +125,9 @@ def test_what_is_not_waited_for_is_a_race(own_project: Path, tmp_path: Path, fin
 @pytest.mark.parametrize(
     ("find", "replace"),
     [
-        ("if (tile - block.first >= kPlaces) audit::barrier_sync(kEmpty + place, kTileThreads);", ""),
-        ("if (i + kPlaces < count) audit::barrier_arrive(kEmpty + place, kTileThreads);", ""),
-        ("      audit::barrier_arrive(kFull + place, kTileThreads);\n", ""),
+        ("if (tile - block.first >= kPlaces) m.ring.empty[place].sync();", ""),
+        ("if (i + kPlaces < count) m.ring.empty[place].arrive();", ""),
+        ("      m.ring.full[place].arrive();\n", ""),
     ],
     ids=["nobody waits", "never empty", "never full"],
 )

@@ -64,10 +64,10 @@ def test_a_narrower_copy_leaves_the_same_bytes(audit: Callable, own_project: Pat
         (STREAM, "template wait<kStages - 2>", "template wait<kStages - 1>"),
         (STREAM, "x ^ 4 * (token & 1)", "x ^ 4 * (token & 2)"),
         (SCORES, "second ? eight[1] : eight[0]", "second ? eight[0] : eight[1]"),
-        (VALUES, "if (!Full && i >= count) break;", ""),
+        (VALUES, "!Full && i >= count", "!Full && i + 1 >= count"),
         (WEIGHTS, "kGroupThreads * (v + 2 * j)", "kGroupThreads * (4 * v + j)"),
     ],
-    ids=["a wait too short", "a chunk misplaced", "the tree's halves", "past the last token", "another tree"],
+    ids=["a wait too short", "a chunk misplaced", "the tree's halves", "short of the last token", "another tree"],
 )
 def test_a_fault_shows_in_the_bytes(audit: Callable, own_project: Path, file: str, old: str, new: str) -> None:
     planted(own_project, file, old, new)

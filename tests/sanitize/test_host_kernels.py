@@ -24,11 +24,11 @@ PROJECT = find(ROOT)
 SMALL = {"context": 65, "heads": 3, "dim": 64}  # three tiles of one split; one partition
 
 
-def run(tool: Tool, shape: str, folder: Path, root: Path = ROOT) -> HostRun:
-    """`control` in its first step, with its source as it stands in `root`."""
+def run(tool: Tool, shape: str, folder: Path, root: Path = ROOT, name: str = "control") -> HostRun:
+    """A variant in its first step, with its source as it stands in `root`."""
     operator, declared = PROJECT.shape(shape)
     case = operator.case(declared, SMALL, seed=1)
-    variant = operator.variant("control")
+    variant = operator.variant(name)
     inputs = operator.inputs(case, case.rng())
     folder.mkdir()
     written = bundle.write(folder, operator, variant, case, inputs, {"live": {}}, policy="exact")
@@ -46,25 +46,58 @@ def test_a_control_is_clean(tool: Tool, shape: str, tmp_path: Path) -> None:
     assert tool == "initcheck" or ran.log == ""
 
 
-BARRIER = r"__sync(?:threads|warp)\(\);"
+def kernels_in(root: Path) -> Path:
+    """The project's kernels in a folder of their own, free to be damaged."""
+    shutil.copytree(ROOT / "kernels", root / "kernels", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    return root
+
+
+@pytest.mark.parametrize(
+    ("shape", "name", "path", "written"),
+    [
+        ("q1", "token_groups", "kernels/scalar/token_weights.cuh", "m.score[threadIdx.x / Behind][i] = 0.0f;"),
+        pytest.param(
+            *("q6", "rolled_steps", "kernels/grouped/direct/weights.cuh", "weights.tile_sum[slot][warp] = 0.0f;"),
+            marks=pytest.mark.full,
+        ),
+    ],
+)
+def test_what_a_vector_takes_along_has_been_written(
+    shape: str, name: str, path: str, written: str, tmp_path: Path
+) -> None:
+    """Weights of tokens that are not there, sums of tiles that are not there: no result shows them."""
+    clean = run("initcheck", shape, tmp_path / "clean", name=name)
+    assert "<error>" not in clean.log
+    root = kernels_in(tmp_path / "project")
+    text = (root / path).read_text()
+    assert text.count(written) == 1
+    (root / path).write_text(text.replace(written, ";"))
+    damaged = run("initcheck", shape, tmp_path / "damaged", root, name)
+    assert "<error>" in damaged.log
+
+
+BARRIER = r"(?:__sync(?:threads|warp)\(\)|audit::barrier_sync\([^()]*\)|[\w.\[\]]+\.sync\(\));"
+TEXTS = {str(path.relative_to(ROOT)): path.read_text() for path in sorted((ROOT / "kernels").rglob("*.cu*"))}
+ALONE = re.compile(rf"\bvoid (\w+)\([^()]*\) {{\s*{BARRIER}\s*}}")
+NAMED = {name for text in TEXTS.values() for name in ALONE.findall(text)}
+"""Functions that are nothing but a barrier."""
+ANY = "|".join([BARRIER, *(rf"\b{name}\([^()]*\);" for name in sorted(NAMED))])
 
 
 def barriers() -> list[tuple[str, int]]:
     """Every line of the kernels with a barrier, or with a call of a function that is nothing but one."""
-    found = []
-    for path in sorted((ROOT / "kernels").rglob("*.cu*")):
-        text = path.read_text()
-        for number, line in enumerate(text.splitlines(), 1):
-            if without_barrier(text, line) != line:
-                found.append((str(path.relative_to(ROOT)), number))
-    return found
+    return [
+        (path, number)
+        for path, text in TEXTS.items()
+        for number, line in enumerate(text.splitlines(), 1)
+        if without_barrier(line) != line
+    ]
 
 
-def without_barrier(text: str, line: str) -> str:
-    """A line of a file without the barrier that it holds, if any; what stands before it may need a statement."""
-    named = "".join(rf"|\b{name}\(\);" for name in re.findall(rf"\bvoid (\w+)\(\) {{ {BARRIER} }}", text))
+def without_barrier(line: str) -> str:
+    """A line without the barrier that it holds, if any; what stands before it may need a statement."""
     code, comment, rest = line.partition("//")
-    return re.sub(BARRIER + named, ";", code, count=1) + comment + rest
+    return re.sub(ANY, ";", code, count=1) + comment + rest
 
 
 CASES = (
@@ -80,11 +113,9 @@ TAKEN_OUT = barriers() if full_run() else [next(one for one in barriers() if one
 @pytest.mark.parametrize(("path", "line"), TAKEN_OUT)
 def test_a_barrier_taken_out_is_a_race_with_both_lines(path: str, line: int, tmp_path: Path) -> None:
     """In the first variant and case, the smallest first, in which the barrier is needed at all."""
-    root = tmp_path / "project"
-    shutil.copytree(ROOT / "kernels", root / "kernels", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    text = (root / path).read_text()
-    lines = text.splitlines()
-    lines[line - 1] = without_barrier(text, lines[line - 1])
+    root = kernels_in(tmp_path / "project")
+    lines = TEXTS[path].splitlines()
+    lines[line - 1] = without_barrier(lines[line - 1])
     (root / path).write_text("\n".join(lines))
     shape = "q1" if "/scalar/" in path else "q6"
     operator, declared = PROJECT.shape(shape)

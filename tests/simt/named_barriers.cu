@@ -23,6 +23,46 @@ __global__ void ring(const int* in, int* out, int rounds) {
   }
 }
 
+// The same ring with barriers that are objects in shared memory.
+template <bool Full, bool Empty>
+__global__ void ring_of_objects(const int* in, int* out, int rounds) {
+  __shared__ int places[2][2 * kWarp];
+  __shared__ audit::Barrier full[2], empty[2];
+  const int t = threadIdx.x % (2 * kWarp);
+  if (threadIdx.x < 2) {
+    full[threadIdx.x].start(1 + threadIdx.x, 4 * kWarp);
+    empty[threadIdx.x].start(3 + threadIdx.x, 4 * kWarp);
+  }
+  __syncthreads();
+  if (threadIdx.x < 2 * kWarp) {
+    for (int i = 0; i < rounds; ++i) {
+      if (Empty && i >= 2) empty[i % 2].sync();
+      places[i % 2][t] = in[i * 2 * kWarp + t];  // put into the place
+      if (Full) full[i % 2].arrive();
+    }
+  } else {
+    for (int i = 0; i < rounds; ++i) {
+      if (Full) full[i % 2].sync();
+      out[i * 2 * kWarp + t] = places[i % 2][2 * kWarp - 1 - t];  // got from the place
+      if (Empty && i + 2 < rounds) empty[i % 2].arrive();
+    }
+  }
+}
+
+// An mbarrier counts threads: one that has exited would be waited for for ever.
+__global__ void object_without_a_lane() {
+  __shared__ audit::Barrier barrier;
+  if (threadIdx.x == 0) barrier.start(5, kWarp);
+  __syncthreads();
+  if (threadIdx.x == 7) return;
+  barrier.sync();  // all but one
+}
+
+__global__ void object_not_started() {
+  __shared__ audit::Barrier barrier;
+  barrier.arrive();  // of what
+}
+
 // A barrier of two of three warps, from two places in the code, again and again; the third one has its own way.
 __global__ void pair(int* out, int rounds) {
   __shared__ int left[kWarp], right[kWarp];

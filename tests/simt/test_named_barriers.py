@@ -15,9 +15,20 @@ from audit.errors import ToolMissing
 from .programs import FOLDER, Ended, build, launch, line
 
 ROUNDS, PLACE = 40, 64
-WRONG = ["missing_arrival", "two_counts", "any_barrier", "half_a_warp"]
+WRONG = ["missing_arrival", "two_counts", "any_barrier", "half_a_warp", "object_without_a_lane", "object_not_started"]
 RINGS = [f"ring<{full}, {empty}>" for full in ("true", "false") for empty in ("true", "false")]
-ENTRIES = [*RINGS, "pair", "third_party", "arrives_only", "lanes_exit", "lanes_exit_late", "left_behind", *WRONG]
+OBJECTS = [ring.replace("ring", "ring_of_objects") for ring in RINGS]
+ENTRIES = [
+    *RINGS,
+    *OBJECTS,
+    "pair",
+    "third_party",
+    "arrives_only",
+    "lanes_exit",
+    "lanes_exit_late",
+    "left_behind",
+    *WRONG,
+]
 RIGHT, NEITHER = RINGS[0], RINGS[3]
 SETARCH = ("setarch", os.uname().machine, "-R")
 
@@ -39,8 +50,9 @@ def through_the_ring(program: HostBuild, folder: Path, entry: str, seed: int, un
 
 
 @pytest.mark.parametrize("seed", [0, 1, 99])
-def test_what_is_handed_over_arrives(program: HostBuild, tmp_path: Path, seed: int) -> None:
-    ended = through_the_ring(program, tmp_path, RIGHT, seed)
+@pytest.mark.parametrize("ring", [RIGHT, OBJECTS[0]])
+def test_what_is_handed_over_arrives(program: HostBuild, tmp_path: Path, ring: str, seed: int) -> None:
+    ended = through_the_ring(program, tmp_path, ring, seed)
     assert ended.code == 0, ended.errors
     rows = np.arange(ROUNDS * PLACE, dtype=np.int32).reshape(ROUNDS, PLACE)
     assert np.array_equal(ended.buffers["b1"].reshape(rows.shape), rows[:, ::-1])
@@ -52,7 +64,7 @@ def test_what_is_not_waited_for_shows(program: HostBuild, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-@pytest.mark.parametrize("entry", RINGS[1:3])
+@pytest.mark.parametrize("entry", [*RINGS[1:3], *OBJECTS[1:3]])
 def test_who_comes_twice_is_counted_twice(program: HostBuild, tmp_path: Path, entry: str, seed: int) -> None:
     """Without the other pair nothing holds a side back, which completes a barrier alone."""
     ended = through_the_ring(program, tmp_path, entry, seed)
@@ -121,19 +133,40 @@ def test_a_warp_comes_as_a_whole(program: HostBuild, tmp_path: Path) -> None:
     assert f"lane 0 of its warp barrier_sync 4 at {line('named_barriers', 'first half')}" in ended.error
 
 
+def test_an_object_counts_threads(program: HostBuild, tmp_path: Path) -> None:
+    ended = launch(program, tmp_path, "object_without_a_lane", 1, 32)
+    assert ended.code == 3
+    assert f"barrier_sync 5 at {line('named_barriers', 'all but one')}" in ended.error
+    assert "lanes of its warp have exited, whose arrivals an mbarrier goes on waiting for" in ended.error
+
+
+def test_an_object_that_nobody_started_is_told(program: HostBuild, tmp_path: Path) -> None:
+    ended = launch(program, tmp_path, "object_not_started", 1, 32)
+    assert ended.code == 3
+    assert f"at {line('named_barriers', 'of what')}" in ended.error
+    assert "the number of a barrier is 1 to 15" in ended.error
+
+
 @pytest.mark.parametrize("seed", [0, 3])
 def test_the_right_ring_is_no_race(watched: HostBuild, tmp_path: Path, seed: int) -> None:
-    ended = through_the_ring(watched, tmp_path, RIGHT, seed, SETARCH)
-    assert (ended.code, ended.errors) == (0, "")
+    for ring in (RIGHT, OBJECTS[0]):
+        ended = through_the_ring(watched, tmp_path, ring, seed, SETARCH)
+        assert (ended.code, ended.errors) == (0, "")
     ended = launch(watched, tmp_path, "pair", 1, 96, np.zeros(96, np.int32), "i32:9", seed=seed, under=SETARCH)
     assert (ended.code, ended.errors) == (0, "")
     assert ended.buffers["b0"].tolist() == [360] * 32 + [36] * 64
 
 
-def test_without_barriers_there_is_a_race_with_both_lines(watched: HostBuild, tmp_path: Path) -> None:
-    ended = through_the_ring(watched, tmp_path, NEITHER, 0, SETARCH)
+@pytest.mark.parametrize(
+    ("ring", "places"),
+    [(NEITHER, ("// filled", "// taken")), (OBJECTS[3], ("// put into the place", "// got from the place"))],
+)
+def test_without_barriers_there_is_a_race_with_both_lines(
+    watched: HostBuild, tmp_path: Path, ring: str, places: tuple[str, str]
+) -> None:
+    ended = through_the_ring(watched, tmp_path, ring, 0, SETARCH)
     assert "data race" in ended.errors
-    for place in ("// filled", "// taken"):
+    for place in places:
         assert line("named_barriers", place) in ended.errors
 
 

@@ -70,13 +70,13 @@ struct EvenRoles {
     copy(keys, in.k, tile, places);
     copies.commit();
     copies.wait<0>();
-    meet();
+    meet(m);
     if (block.first >= block.end) return;
     if (tile < block.end) sum_steps<D, 2 * Halves, 0, early_steps>(score, compensation, m.q, keys);
     score_rest(tile);
     copy(keys, in.k, tile + kChunkTiles, next);
     copies.commit();
-    meet();
+    meet(m);
 
     int parity = 0;
 #pragma unroll 1
@@ -96,22 +96,24 @@ struct EvenRoles {
       if (tile < block.end) {
         look(tile);
         weigh<Halves>(m.weights[parity], warp, score, tile_max, before, masked(tile), visible);
+      } else {
+        skip_sums(m.weights[parity], warp);
       }
       copies.wait<1>();
       __syncwarp();  // the warp's K is there
       tile += kChunkTiles;
       if (tile < block.end) sum_steps<D, 2 * Halves, 0, early_steps>(score, compensation, m.q, keys);
       copies.wait<0>();  // for V
-      meet();
+      meet(m);
 
       score_rest(tile);
       copy(keys, in.k, tile + kChunkTiles, next);
       copies.commit();
       parity ^= 1;
-      meet();
+      meet(m);
     }
     copies.wait<0>();
-    meet();
+    meet(m);
   }
 
   template <int D, int Halves>

@@ -27,11 +27,12 @@ struct LeanMemory {
   ChunkWeights weights[2];
   TileValues tile_max;
   uint4 q[D / 16][32];  // as A fragments: one lane's four registers
+  alignas(16) audit::Barrier meeting;
 };
 
 template <int D>
 constexpr int lean_memory_bytes = (kChunkTokens + kPlacesOfValues * kTileTokens) * D + 2 * kChunkWeightsBytes +
-                                  kTileValuesBytes + 32 * D;
+                                  kTileValuesBytes + 32 * D + 16;
 
 // The rows of a chunk's tile of V. Two places: of even and of odd chunks.
 __device__ __forceinline__ int place_of_values(int tile, int parity) {
@@ -62,7 +63,7 @@ __device__ __forceinline__ void weigh_and_copy(LeanMemory<D>& m, const paged::In
   copy(keys, in.k, block.first + warp, places);
   copies.commit();
   copies.wait<0>();
-  meet();
+  meet(m);
   if (block.first >= block.end) return;
 
   int parity = 0;
@@ -97,22 +98,26 @@ __device__ __forceinline__ void weigh_and_copy(LeanMemory<D>& m, const paged::In
     }
     copies.commit();
     copies.wait<1>();  // for V
-    meet();
+    meet(m);
 
     if (warp >= kTilesOfTwoPlaces && !late) copy(m.v + place_of_values(warp, parity), in.v, tile, places);
     copies.commit();
     float before[Halves];
     advance_max(m.tile_max, warp, before, row_max);
-    if (working) weigh<Halves>(m.weights[parity], warp, score, tile_max, before, masked, visible);
+    if (working) {
+      weigh<Halves>(m.weights[parity], warp, score, tile_max, before, masked, visible);
+    } else {
+      skip_sums(m.weights[parity], warp);
+    }
     last = places;
     places = next;
     parity ^= 1;
     tile += kChunkTiles;
     copies.wait<0>();
-    meet();
+    meet(m);
   }
   copies.wait<0>();
-  meet();
+  meet(m);
 }
 
 // Of a chunk of `count` tiles those from First on and before End.
@@ -139,21 +144,21 @@ __device__ __forceinline__ void only_add(const LeanMemory<D>& m, const Block<Hal
   const bool working = first_piece * 16 < D;
 #pragma unroll
   for (int half = 0; half < Halves; ++half) row_sum[half] = 0.0f;
-  meet();
+  meet(m);
   if (block.first >= block.end) return;
 #pragma unroll
-  for (int i = 1; i < Openings; ++i) meet();
+  for (int i = 1; i < Openings; ++i) meet(m);
 
   int parity = 0;
 #pragma unroll 1
   for (int chunk = block.first; chunk < block.end; chunk += kChunkTiles) {
     const int count = block.end - chunk;
     if (working) add_tiles<D, Halves, 0, Before>(out, m, first_piece, parity, count);
-    meet();
+    meet(m);
     if (working) add_tiles<D, Halves, Before, kChunkTiles>(out, m, first_piece, parity, count);
     if (warp == 0) advance_sum(m.weights[parity], row_sum, count);
     parity ^= 1;
-    if (count > kChunkTiles) meet();
+    if (count > kChunkTiles) meet(m);
   }
 }
 
@@ -193,6 +198,7 @@ __device__ __forceinline__ void run_lean_roles(const paged::Inputs& in, const Le
   block.total = total;
   block.load_bytes = aligned_load(in);
   block.dense = dense_tokens<D>(in, block.load_bytes, total);
+  start_meeting(m);
   store_queries<G, D>(m.q, in, first_slot);
 
   const int slots = in.rows * G - first_slot;

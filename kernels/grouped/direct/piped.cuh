@@ -1,7 +1,7 @@
 // One block of one split and one row tile, its warps in two roles: four weigh (QK and softmax), four add (PV). A tile's
 // weights and its V go from the one to the other through a place of a ring, and each place has two barriers:
-//   full    the warp that weighs the tile comes, and those that add wait: weights and V are there
-//   empty   those that add come, and the warp that weighs the tile kPlaces later waits: V has been read, and so have
+//   full    the warp that weighs the tile arrives, and those that add wait: weights and V are there
+//   empty   those that add arrive, and the warp that weighs the tile kPlaces later waits: V has been read, and so have
 //           the weights, of which there are more
 // The weighing warps have a barrier of their own, once a chunk: its maxima are there. Nothing else is waited for, so
 // that a role runs ahead of the other as far as the ring goes.
@@ -26,6 +26,11 @@ constexpr int kEmpty = kFull + kPlaces;
 constexpr int kMaxima = kEmpty + kPlaces;
 constexpr int kTileThreads = 32 + kThreads;  // one warp that weighs, all that add
 
+struct Ring {
+  audit::Barrier full[kPlaces];
+  audit::Barrier empty[kPlaces];
+};
+
 template <int D>
 struct PipedMemory {
   WholeRow<D> k[kChunkTokens];
@@ -33,11 +38,12 @@ struct PipedMemory {
   ChunkWeights weights[2];  // of even and of odd chunks
   TileValues tile_max[2];
   uint4 q[D / 16][32];  // as A fragments: one lane's four registers
+  Ring ring;
 };
 
 template <int D>
 constexpr int piped_memory_bytes = (kChunkTokens + kPlaces * kTileTokens) * D + 2 * kChunkWeightsBytes +
-                                   2 * kTileValuesBytes + 32 * D;
+                                   2 * kTileValuesBytes + 32 * D + 16 * kPlaces;
 
 // The compensated sum of the products of all steps, as a loop: each step's products ahead of the sum of the ones
 // before, for which they need not wait. The first step gives s = t and c = +0, the last one's c is dropped.
@@ -111,7 +117,7 @@ __device__ __forceinline__ void weigh_tiles(PipedMemory<D>& m, const paged::Inpu
       sum_rolled_steps<D, 2 * Halves>(score, m.q, keys);
       __syncwarp();  // and has been read
       if (tile + kChunkTiles < block.end) copy(keys, in.k, tile + kChunkTiles, next);
-      if (tile - block.first >= kPlaces) audit::barrier_sync(kEmpty + place, kTileThreads);
+      if (tile - block.first >= kPlaces) m.ring.empty[place].sync();
       copy(&m.v[place * kTileTokens], in.v, tile, places);
       copies.commit();
       scale_scores<Halves>(m.tile_max[parity], warp, score, tile_max, score_scale, masked, visible);
@@ -125,7 +131,7 @@ __device__ __forceinline__ void weigh_tiles(PipedMemory<D>& m, const paged::Inpu
     if (working) {
       weigh<Halves>(m.weights[parity], warp, score, tile_max, before, masked, visible);
       copies.wait<0>();
-      audit::barrier_arrive(kFull + place, kTileThreads);
+      m.ring.full[place].arrive();
     }
     places = next;
     parity ^= 1;
@@ -133,16 +139,17 @@ __device__ __forceinline__ void weigh_tiles(PipedMemory<D>& m, const paged::Inpu
   }
 }
 
-// The role of warps 4 to 7, here 0 to 3: a quarter of the dimensions, all tiles in turn.
+// The role of warps 4 to 7, here 0 to 3: a quarter of the dimensions, all tiles in turn. Warp 0 has the row sums besides,
+// lane l that of slot l modulo their number.
 template <int D, int Halves>
 __device__ __forceinline__ void add_weighed_tiles(const PipedMemory<D>& m, const Block<Halves>& block, int warp,
-                                                  Numerator<D>& out, float (&row_sum)[Halves]) {
+                                                  Numerator<D>& out, float& row_sum) {
   const int lane = threadIdx.x % 32;
+  const int slot = lane % (8 * Halves);
   const int first_piece = warp * 2 * blocks_of_warp<D>;
-  const bool working = first_piece * 16 < D;
+  const bool working = D >= 32 * kWarps || first_piece * 16 < D;
   const int count = block.end - block.first;
-#pragma unroll
-  for (int half = 0; half < Halves; ++half) row_sum[half] = 0.0f;
+  row_sum = 0.0f;
 
   int place = 0;
 #pragma unroll 1
@@ -150,19 +157,13 @@ __device__ __forceinline__ void add_weighed_tiles(const PipedMemory<D>& m, const
     const int tile = i % kChunkTiles;
     const ChunkWeights& chunk = m.weights[i / kChunkTiles % 2];
     const TileWeights& weights = chunk.tiles[tile];
-    audit::barrier_sync(kFull + place, kTileThreads);
+    m.ring.full[place].sync();
     if (working) {
       add_swizzled<D, Halves>(out, &weights.p[0][lane], &weights.rescale[lane / 4], &m.v[place * kTileTokens],
                               first_piece);
     }
-    if (warp == 0) {
-#pragma unroll
-      for (int half = 0; half < Halves; ++half) {
-        const int slot = lane / 4 + 8 * half;
-        row_sum[half] = __fmaf_rn(row_sum[half], weights.rescale[slot], chunk.tile_sum[slot][tile]);
-      }
-    }
-    if (i + kPlaces < count) audit::barrier_arrive(kEmpty + place, kTileThreads);
+    if (warp == 0) row_sum = __fmaf_rn(row_sum, weights.rescale[slot], chunk.tile_sum[slot][tile]);
+    if (i + kPlaces < count) m.ring.empty[place].arrive();
     place = place + 1 < kPlaces ? place + 1 : 0;
   }
 }
@@ -189,23 +190,30 @@ __device__ __forceinline__ void run_piped_roles(const paged::Inputs& in, const L
   block.load_bytes = aligned_load(in);
   block.dense = dense_tokens<D>(in, block.load_bytes, total);
   store_queries<G, D>(m.q, in, first_slot);
-  __syncthreads();  // q is there
+  if (threadIdx.x < kPlaces) {
+    m.ring.full[threadIdx.x].start(kFull + threadIdx.x, kTileThreads);
+    m.ring.empty[threadIdx.x].start(kEmpty + threadIdx.x, kTileThreads);
+  }
+  __syncthreads();  // q is there, and the ring
 
   const int slots = in.rows * G - first_slot;
   const int workspace = workspace_row<G>(blockIdx.x, first_slot);
-  float state[Halves];  // max or sum
+  float* const own_lse = lse + workspace * 2;
   if (warp < kWarps) {
-    weigh_tiles<D, Page, Halves>(m, in, block, warp, state);
+    float row_max[Halves];
+    weigh_tiles<D, Page, Halves>(m, in, block, warp, row_max);
+    if (warp != 0 || lane % 4 != 0) return;
+#pragma unroll
+    for (int half = 0; half < Halves; ++half) {
+      const int slot = lane / 4 + 8 * half;
+      if (slot < slots) own_lse[slot * 2] = row_max[half];
+    }
   } else {
     Numerator<D> out = {};
-    add_weighed_tiles<D, Halves>(m, block, warp - kWarps, out, state);
+    float row_sum;
+    add_weighed_tiles<D, Halves>(m, block, warp - kWarps, out, row_sum);
     store_numerator<D, Halves, true>(out, warp - kWarps, in.v_scale, slots, partial + workspace * D);
-  }
-  if (warp % kWarps != 0 || lane % 4 != 0) return;
-#pragma unroll
-  for (int half = 0; half < Halves; ++half) {
-    const int slot = lane / 4 + 8 * half;
-    if (slot < slots) lse[(workspace + slot) * 2 + warp / kWarps] = state[half];
+    if (warp == kWarps && lane < 8 * Halves && lane < slots) own_lse[lane * 2 + 1] = row_sum;
   }
 }
 

@@ -7,6 +7,7 @@
 // The last phase has nothing to weigh and no barriers. What is copied is read by the warp that copied it alone: of K
 // its tile, a phase later, of V its dimensions, two tiles later.
 #pragma once
+#include "audit_barrier.h"
 #include "split.cuh"
 
 namespace grouped {
@@ -25,14 +26,27 @@ struct RoleMemory {
   TileValues tile_max;
   TilePlaces places[kKnownPlaces];  // of tile first + i at i mod 16; looked up for K, and later on used for V too
   uint4 q[D / 16][32];  // as A fragments: one lane's four registers
+  alignas(16) audit::Barrier meeting;
 };
 
 template <int D>
 constexpr int role_memory_bytes = (2 * kChunkTokens + kValueTiles * kTileTokens) * (D + 16) +
-                                  2 * kChunkWeightsBytes + kTileValuesBytes + 16 * kKnownPlaces + 32 * D;
+                                  2 * kChunkWeightsBytes + kTileValuesBytes + 16 * kKnownPlaces + 32 * D + 16;
 
-// Both roles meet here, each from a loop of its own.
-__device__ __forceinline__ void meet() { __syncthreads(); }
+// Both roles meet here, each from a loop of its own. Not at __syncthreads: all threads of a block must come to one and
+// the same, while an object only counts who comes, from wherever.
+constexpr int kMeeting = 1;
+
+template <class Memory>
+__device__ __forceinline__ void start_meeting(Memory& m) {
+  if (threadIdx.x == 0) m.meeting.start(kMeeting, kRoleThreads);
+  __syncthreads();
+}
+
+template <class Memory>
+__device__ __forceinline__ void meet(const Memory& m) {
+  m.meeting.sync();
+}
 
 // q of 16 slots as A fragments, by all warps of the block.
 template <int G, int D>
@@ -132,7 +146,7 @@ __device__ __forceinline__ void weigh_chunks(RoleMemory<D>& m, const paged::Inpu
   tell(block.first + kChunkTiles + warp, next);
 #pragma unroll
   for (int half = 0; half < Halves; ++half) row_max[half] = paged::kNothing;
-  meet();
+  meet(m);
 
   int parity = 0;
 #pragma unroll 1
@@ -154,15 +168,19 @@ __device__ __forceinline__ void weigh_chunks(RoleMemory<D>& m, const paged::Inpu
     } else {
       skip_tile(m.tile_max, warp);
     }
-    meet();  // and has been read
+    meet(m);  // and has been read
     next = find(tile + 2 * kChunkTiles);
 
     float before[Halves];
     advance_max(m.tile_max, warp, before, row_max);
-    if (working) weigh<Halves>(m.weights[parity], warp, score, tile_max, before, masked, visible);
+    if (working) {
+      weigh<Halves>(m.weights[parity], warp, score, tile_max, before, masked, visible);
+    } else {
+      skip_sums(m.weights[parity], warp);
+    }
     tell(tile + 2 * kChunkTiles, next);
     parity ^= 1;
-    meet();
+    meet(m);
   }
 }
 
@@ -187,10 +205,10 @@ __device__ __forceinline__ void add_chunks(RoleMemory<D>& m, const paged::Inputs
   }
 #pragma unroll
   for (int half = 0; half < Halves; ++half) row_sum[half] = 0.0f;
-  meet();
+  meet(m);
   if (block.first >= block.end) return;
-  meet();
-  meet();
+  meet(m);
+  meet(m);
 
   const uint4* const v = m.v[lane % 16] + first_piece + lane / 16;
   unsigned parity = 0;
@@ -206,7 +224,7 @@ __device__ __forceinline__ void add_chunks(RoleMemory<D>& m, const paged::Inputs
       const TilePlaces* const next = &m.places[known];
 #pragma unroll
       for (int slot = 0; slot < kValueTiles; ++slot) {
-        if (slot == kTilesBeforeMaxima % kValueTiles && i + slot == kTilesBeforeMaxima && !last) meet();
+        if (slot == kTilesBeforeMaxima % kValueTiles && i + slot == kTilesBeforeMaxima && !last) meet(m);
         const int tile = chunk + i + slot;
         copies.wait<kValueTiles - 1>();
         __syncwarp();  // the tile's V is there
@@ -225,7 +243,7 @@ __device__ __forceinline__ void add_chunks(RoleMemory<D>& m, const paged::Inputs
     }
     if (warp == 0) advance_sum(weights, row_sum, block.end - chunk);
     parity ^= 1;
-    if (!last) meet();
+    if (!last) meet(m);
   }
 }
 
@@ -249,6 +267,7 @@ __device__ __forceinline__ void run_roles(const paged::Inputs& in, const Lengths
   block.total = total;
   block.load_bytes = aligned_load(in);
   block.dense = dense_tokens<D>(in, block.load_bytes, total);
+  start_meeting(m);
   store_queries<G, D>(m.q, in, first_slot);
 
   const int slots = in.rows * G - first_slot;

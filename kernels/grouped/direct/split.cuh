@@ -89,7 +89,11 @@ __device__ __forceinline__ void run_rows(const paged::Inputs& in, const Lengths&
     copies.commit();
     float before[Halves];
     advance_max(m.tile_max, warp, before, row_max);
-    if (working) weigh<Halves>(m.weights, warp, score, tile_max, before, masked, visible);
+    if (working) {
+      weigh<Halves>(m.weights, warp, score, tile_max, before, masked, visible);
+    } else {
+      skip_sums(m.weights, warp);
+    }
     copies.wait<2>();
     __syncthreads();
 

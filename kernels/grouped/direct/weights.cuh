@@ -152,11 +152,17 @@ __device__ __forceinline__ void advance_sum(const ChunkWeights& weights, float (
   }
 }
 
-// What a warp without a tile says of it: nothing of it is seen. It has no sum and no factor, which nobody reads: the
-// last chunk's are read up to this chunk's first barrier.
+// What a warp without a tile says of it: nothing of it is seen.
 __device__ __forceinline__ void skip_tile(TileValues& maxima, int warp) {
   const int slot = threadIdx.x % 32;
   if (slot < kTileRows) maxima[slot][warp] = paged::kNothing;
+}
+
+// And in weigh's place, where the last chunk's sums have been read: +0, which advance_sum loads along with the sums of
+// the others. It has no factor, which nobody reads.
+__device__ __forceinline__ void skip_sums(ChunkWeights& weights, int warp) {
+  const int slot = threadIdx.x % 32;
+  if (slot < kTileRows) weights.tile_sum[slot][warp] = 0.0f;
 }
 
 }  // namespace direct

@@ -1,0 +1,100 @@
+"""`woven_steps`: its parent's bytes, and no chunk overtakes the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from audit import bundle
+from audit.backends import Completed
+from audit.build.host import build_host
+from audit.project import find
+from audit.sanitize import host
+from audit.sanitize.host import BUILT_FOR, HostRun
+from audit.sanitize.host_output import observe
+from audit.sanitize.schema import Observed
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUPED = find(ROOT).operators["grouped"]
+VARIANT = GROUPED.variant("woven_steps")
+SMALL = {"heads": [3], "dim": [64]}
+WOVEN = "kernels/grouped/direct/woven.cuh"
+SPLITS_OF_THREE_CHUNKS = 24_577
+
+
+def words(shape: str, *more: str, **axes: list[int]) -> list[str]:
+    narrowed = [word for name, values in axes.items() for value in values for word in ("--axis", f"{name}={value}")]
+    return ["run", "--shape", shape, "--json", "--capture", "none", "--variant", VARIANT.name, *narrowed, *more]
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("shape", "axes", "more"),
+    [
+        ("q3", {**SMALL, "context": [1, 65, 129]}, ()),
+        ("q8", {**SMALL, "context": [SPLITS_OF_THREE_CHUNKS], "page": [1648]}, ()),
+        ("q6", {"heads": [6], "dim": [256], "context": [33], "page": [1648]}, ()),
+        ("q2", {**SMALL, "context": [129], "layout": ["padded"], "base": [8]}, ()),
+        ("q2", {**SMALL, "context": [129]}, ("--arch", "sm_80")),
+    ],
+    ids=["3 heads", "three chunks a split", "a padded half", "8-byte loads", "steps of 8"],
+)
+def test_the_bytes_are_the_parents(
+    audit: Callable, tmp_path: Path, shape: str, axes: dict[str, list[int]], more: tuple[str, ...]
+) -> None:
+    ran = audit(ROOT, *words(shape, *more, **axes), "--out", str(tmp_path))
+    assert ran.code == 0, ran.out + ran.err
+    assert VARIANT.name in {result["variant"] for result in ran.results() if result["check"] == "bytes"}
+
+
+def watched(root: Path, folder: Path, schedule: int = 0) -> tuple[HostRun, Observed]:
+    """Split 0, one row tile, under ThreadSanitizer: one block of 256 threads."""
+    case = GROUPED.case(
+        GROUPED.shapes[0], {"heads": 3, "dim": 64, "context": SPLITS_OF_THREE_CHUNKS, "page": 1648}, seed=1
+    )
+    inputs = GROUPED.inputs(case, case.rng())
+    folder.mkdir()
+    whole = bundle.write(folder, GROUPED, VARIANT, case, inputs, {"live": {}}, policy="exact")
+    one_block = msgspec.structs.replace(whole.launches[0], grid=(1, 1, 1))
+    alone = msgspec.structs.replace(whole, launches=(one_block,), schedule_seed=schedule)
+    (folder / bundle.MANIFEST).write_bytes(msgspec.json.encode(alone))
+    program = build_host(root, root / VARIANT.code.path, alone.entries, sanitizer=BUILT_FOR["racecheck"])
+    ran = host.run("racecheck", folder, alone, program, 120)
+    return ran, observe(ran, alone, list(program.identity.sources))
+
+
+@pytest.mark.parametrize("schedule", [0, 7])
+def test_the_chunks_do_not_race(tmp_path: Path, schedule: int) -> None:
+    ran, _ = watched(ROOT, tmp_path / "case", schedule)
+    assert isinstance(ran.outcome, Completed), ran.log
+    assert ran.log == ""
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    "find",
+    [
+        "  copies.wait<0>();\n  __syncthreads();\n",
+        "    __syncthreads();\n\n    if (early)",
+        "    copies.wait<0>();\n    __syncthreads();\n",
+    ],
+    ids=["q", "maxima", "weights"],
+)
+def test_without_a_barrier_there_is_a_race(own_project: Path, tmp_path: Path, find: str) -> None:
+    source = own_project / WOVEN
+    text = source.read_text()
+    assert text.count(find) == 1
+    source.write_text(text.replace(find, find.replace("__syncthreads();", "")))
+    _, observed = watched(own_project, tmp_path / "case")
+    assert "race" in {finding.kind for finding in observed.findings}
+
+
+def test_the_source_states_the_shared_memory_of_its_launch() -> None:
+    text = (ROOT / VARIANT.code.path).read_text()
+    for heads, dim in ((6, 256), (3, 64)):
+        case = GROUPED.case(GROUPED.shapes[-1], {"heads": heads, "dim": dim, "context": 129})
+        splits = next(iter(VARIANT.launches(case)))
+        assert f"{splits.shared_bytes:,} (G={heads}, D={dim})" in text

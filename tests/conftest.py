@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
+import io
 import json
 import os
 import shutil
@@ -15,6 +17,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `audit` sets it, before numpy is loaded
 
 
 _asked = {"full": False}
@@ -29,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)  # none of the long ones is alone at the end
     for item in items:
         if item.get_closest_marker("full") and not full_run():
             item.add_marker(pytest.mark.skip(reason="runs with --full only"))
@@ -98,6 +102,40 @@ def audit() -> Callable[..., Ran]:
             check=False,
         )
         return Ran(done)
+
+    return call
+
+
+@pytest.fixture
+def kernels_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audits that are of kernels: whether the checks could have failed is not asked again of each case, and no page
+    tells of retained evidence."""
+    from audit.report.surroundings import Surroundings
+
+    monkeypatch.setattr("audit.case.expose", lambda _: ())
+    monkeypatch.setattr("audit.run.surroundings", lambda *_: Surroundings())
+
+
+@pytest.fixture
+def audit_here(kernels_alone: None, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:  # noqa: ARG001
+    """The same for what kernels do: in this process, which has it all loaded; they have processes of their own."""
+    from audit.cli.main import main
+
+    def call(folder: Path, *words: str) -> Ran:
+        before = set(sys.modules)
+        out, err = io.StringIO(), io.StringIO()
+        with monkeypatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            patch.chdir(folder)
+            patch.setattr(sys, "argv", ["audit", *words])
+            with pytest.raises(SystemExit) as ended:
+                main()
+        if folder != ROOT:  # its Python sources may be others at the next call
+            for name in set(sys.modules) - before:
+                if name.startswith("_audited_"):
+                    del sys.modules[name]
+        code = ended.value.code
+        assert isinstance(code, int)
+        return Ran(subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue()))
 
     return call
 

@@ -30,9 +30,12 @@ def test_three_turns_try_the_whole_catalogue() -> None:
 @pytest.fixture(scope="module")
 def trials() -> dict[str, Trial]:
     """Today's faults together, so that those with the same cases share their clean twin."""
-    return {trial.fault.name: trial for trial in faults.try_all(find(ROOT), TODAY)}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("audit.case.expose", lambda _: ())  # what a plan cannot tell is no part of a trial
+        return {trial.fault.name: trial for trial in faults.try_all(find(ROOT), TODAY)}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", [fault.name for fault in TODAY])
 def test_fault_is_caught(name: str, trials: dict[str, Trial]) -> None:

@@ -37,7 +37,7 @@ def test_default_plan_of_q6_is_the_written_list() -> None:
     assert len([case for case in plan.cases if case.capture]) == 9
     assert len({case.probe for case in plan.cases if case.probe}) == 10
     assert len([case for case in plan.cases if case.unnamed != QUIET]) == 4
-    assert plan.audits == 37 * 6
+    assert plan.audits == 37 * 7
     assert "live row lengths 124..129" in plan.described[plain[8].id]
     assert not plan.pruned
 
@@ -95,7 +95,7 @@ def test_a_variant_brings_its_direct_parent_first() -> None:
     assert planned("shared_kv") == [("vector_loads", None), ("shared_kv", "vector_loads")]
     assert planned("control") == [("control", None)]
     assert [name for name, _ in planned()] == [
-        "control", "vector_loads", "shared_kv", "page_specialized", "ordered_qk_pv", "visible_tile"
+        "control", "vector_loads", "shared_kv", "page_specialized", "ordered_qk_pv", "visible_tile", "piped_roles"
     ]  # fmt: skip
 
 

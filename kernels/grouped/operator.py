@@ -80,6 +80,6 @@ grouped = Operator(
     omission_share=omissions,
     measured={"out": "out", "precast": "out"},
     sanitize={"": plans.SANITIZED},
-    default="ordered_qk_pv",
+    default="piped_roles",
     bench=workset.BENCH,
 )

@@ -31,7 +31,7 @@ def words(shape: str, variants: tuple[str, ...], **axes: list[int]) -> list[str]
     ("shape", "axes"),
     [
         ("q3", {**SMALL, "context": [1, 65, 129]}),
-        ("q6", {"heads": [6], "dim": [256], "context": [33], "page": [1648]}),
+        pytest.param("q6", {"heads": [6], "dim": [256], "context": [33], "page": [1648]}, marks=pytest.mark.full),
     ],
     ids=["3 heads", "6 heads"],
 )
@@ -67,10 +67,12 @@ def test_fp64_sum_has_other_bytes_and_no_other_finding(audit: Callable, tmp_path
          {**SMALL, "context": [SPLITS_OF_TWO_AND_THREE]}),
         ("register_softmax", "register_rows.cuh", "factors.x[i] = of_slot(rescale, row_tile * kTileRows, row_of[i]);",
          "factors.x[i] = of_slot(rescale, row_tile * kTileRows, i);", {**SMALL, "context": [65]}),
-        ("m8n32_qk", "products.cuh", "m.q[slot] : m.k[token]", "m.q[slot] : m.k[token + (Variant::qk_slots < 16)]",
-         {**SMALL, "context": [33]}),
-        ("operand_rotation", "products.cuh", "? wmma::mem_col_major", "? wmma::mem_row_major",
-         {**SMALL, "context": [33]}),
+        pytest.param(
+            "m8n32_qk", "products.cuh", "m.q[slot] : m.k[token]", "m.q[slot] : m.k[token + (Variant::qk_slots < 16)]",
+            {**SMALL, "context": [33]}, marks=pytest.mark.full),
+        pytest.param(
+            "operand_rotation", "products.cuh", "? wmma::mem_col_major", "? wmma::mem_row_major",
+            {**SMALL, "context": [33]}, marks=pytest.mark.full),
     ],
     ids=SAME_BYTES,
 )  # fmt: skip

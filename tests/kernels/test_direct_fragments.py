@@ -53,10 +53,12 @@ def test_the_bytes_are_the_parents(
     ("file", "find", "replace"),
     [
         ("split.cuh", "copies.wait<1>();", ""),
-        ("split.cuh", "copies.wait<2>();", ""),
-        ("scores.cuh", "16 * step + 4 * t + 2 * part", "16 * step + 2 * t + 8 * part"),
+        pytest.param("split.cuh", "copies.wait<2>();", "", marks=pytest.mark.full),
+        pytest.param(
+            "scores.cuh", "16 * step + 4 * t + 2 * part", "16 * step + 2 * t + 8 * part", marks=pytest.mark.full
+        ),
         ("scores.cuh", "step < Steps - 1", "step < 1"),
-        ("weights.cuh", "if (i < warp)", "if (i <= 0)"),
+        pytest.param("weights.cuh", "if (i < warp)", "if (i <= 0)", marks=pytest.mark.full),
         ("weights.cuh", "(p[0][i] + p[2][i]) + (p[1][i] + p[3][i])", "(p[0][i] + p[1][i]) + (p[2][i] + p[3][i])"),
         ("numerator.cuh", "rests[h], shrunk", "rests[h], values[j]"),
         ("split.cuh", "buffer ^= 1;", ""),

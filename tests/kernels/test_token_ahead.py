@@ -30,15 +30,21 @@ def planted(project: Path, file: str, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variant", "geometry", "contexts"),
+    ("variant", "geometry", "contexts", "shared"),
     [
-        ("token_ahead", SMALL, (1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 1024, 1025, 1089)),
-        ("token_ahead", LARGE, (65,)),
-        ("head_halves", LARGE, (1, 64, 1026)),
+        ("token_ahead", SMALL, (1, 7, 8, 9, 63, 64, 65, 127, 128, 129, 1024, 1025, 1089), True),
+        ("token_ahead", SMALL, (1, 8, 65, 129, 1024, 1089), False),
+        ("token_ahead", LARGE, (65,), True),
+        ("token_ahead", LARGE, (65,), False),
+        pytest.param("head_halves", LARGE, (1, 64, 1026), True, marks=pytest.mark.full),  # where it is not used
+        ("head_halves", LARGE, (1, 64, 1026), False),
     ],
-    ids=["3 heads", "6 heads", "halves of 6 heads"],
+    ids=[
+        f"{heads}, {blocks}"
+        for heads in ("3 heads", "6 heads", "halves of 6 heads")
+        for blocks in ("shared out", "a block a partition")
+    ],
 )
-@pytest.mark.parametrize("shared", [True, False], ids=["shared out", "a block a partition"])
 def test_the_bytes_are_the_parents(
     audit: Callable, own_project: Path, variant: str, geometry: dict[str, int], contexts: tuple[int, ...], shared: bool
 ) -> None:

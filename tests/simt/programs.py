@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -57,6 +57,16 @@ def run_script(program: HostBuild, folder: Path, lines: Sequence[str], under: Se
     return Ended(done.returncode, lines_seen, done.stderr, done.stdout, {})
 
 
+class Call(msgspec.Struct, frozen=True):
+    """One launch. Arrays among `args` become buffers b0, b1, ... with guards; strings are arguments as they are."""
+
+    entry: str
+    grid: Sequence[int] | int
+    block: Sequence[int] | int
+    args: tuple[Array | str, ...] = ()
+    shared: int = 0
+
+
 def launch(
     program: HostBuild,
     folder: Path,
@@ -69,30 +79,43 @@ def launch(
     seed: int = 0,
     under: Sequence[str] = (),
 ) -> Ended:
-    """One launch. Arrays become buffers b0, b1, ... with guards; strings are arguments as they are."""
-    words, head, tail = [], [f"threads {threads}", f"seed {seed}"], []
+    """One launch in a process of its own."""
+    return launch_all(program, folder, {"": Call(entry, grid, block, args, shared)}, threads, seed, under)
+
+
+def launch_all(
+    program: HostBuild,
+    folder: Path,
+    calls: Mapping[str, Call],
+    threads: int = 1,
+    seed: int = 0,
+    under: Sequence[str] = (),
+) -> Ended:
+    """Launches one after another in one process; the names of their buffers begin with those of `calls`."""
+    head, launches, tail = [f"threads {threads}", f"seed {seed}"], [], []
     arrays: dict[str, Array] = {}
-    for arg in args:
-        if isinstance(arg, str):
-            words.append(arg)
-            continue
-        name = f"b{len(arrays)}"
-        arrays[name] = arg
-        guard = b"\xa5" * GUARD
-        (folder / f"{name}.bin").write_bytes(guard + arg.tobytes() + guard)
-        head.append(f"buffer {name} {name}.bin {GUARD} {arg.nbytes}")
-        tail.append(f"save {name} {name}.out")
-        words.append(f"p:{name}+0")
-    extents = " ".join(f"{extent}" for size in (grid, block) for extent in _three(size))
-    index = program.identity.entries.index(entry)
-    call = f"launch {index} {extents} {shared} {len(words)} {' '.join(words)}"
-    ended = run_script(program, folder, [*head, call, *tail], under)
+    guard = b"\xa5" * GUARD
+    for called, call in calls.items():
+        words = []
+        for arg in call.args:
+            if isinstance(arg, str):
+                words.append(arg)
+                continue
+            name = f"{called}b{sum(word.startswith('p:') for word in words)}"
+            arrays[name] = arg
+            (folder / f"{name}.bin").write_bytes(guard + arg.tobytes() + guard)
+            head.append(f"buffer {name} {name}.bin {GUARD} {arg.nbytes}")
+            tail.append(f"save {name} {name}.out")
+            words.append(f"p:{name}+0")
+        extents = " ".join(f"{extent}" for size in (call.grid, call.block) for extent in _three(size))
+        index = program.identity.entries.index(call.entry)
+        launches.append(f"launch {index} {extents} {call.shared} {len(words)} {' '.join(words)}")
+    ended = run_script(program, folder, [*head, *launches, *tail], under)
     if ended.code == 0:
         for name, array in arrays.items():
             raw = (folder / f"{name}.out").read_bytes()
-            assert raw[:GUARD] == raw[-GUARD:] == b"\xa5" * GUARD
-            got = np.frombuffer(raw[GUARD:-GUARD], array.dtype).reshape(array.shape)
-            ended.buffers[name] = got
+            assert raw[:GUARD] == raw[-GUARD:] == guard
+            ended.buffers[name] = np.frombuffer(raw[GUARD:-GUARD], array.dtype).reshape(array.shape)
     return ended
 
 

@@ -30,6 +30,7 @@ ENTRIES = [
     "coalesced_facts",
     "wide",
     "handed_over<true>",
+    "filled_rows<true>",
     "uneven",
     "tile_in_a_branch",
 ]

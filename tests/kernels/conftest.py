@@ -1,0 +1,20 @@
+"""Kernels are audited in the process of their tests, which has loaded what an audit needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.conftest import Ran
+
+
+@pytest.fixture
+def audit(audit_here: Callable[..., Ran]) -> Callable[..., Ran]:
+    """Run `audit` in a folder: `audit(project, "run", "--shape", "q6")`."""
+    return audit_here
+
+
+@pytest.fixture(autouse=True)
+def _kernels_alone(kernels_alone: None) -> None:
+    """In all tests of kernels."""

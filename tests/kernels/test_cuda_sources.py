@@ -60,6 +60,12 @@ EACH = [
 ]
 
 
+NOTHING = (0, 0, 0)
+SPILLS = {("piped_roles", "sm_75"): {(6, 256): (8, 18, 6), (3, 64): (8, 6, 2)}}
+"""Bytes of stack, bytes stored and loaded: known where there is no mbarrier, and a barrier's number and count come from
+shared memory. No such GPU has run it; 128 registers are all that two blocks of it leave a thread."""
+
+
 @pytest.mark.parametrize(("operator", "variant", "arch"), EACH)
 def test_every_variant_compiles_with_what_it_launches(operator: str, variant: str, arch: str) -> None:
     """What is not admitted in its largest geometry alone (`--full`: in all), and beside sm_90 one whose shared memory
@@ -93,7 +99,12 @@ def test_every_variant_compiles_with_what_it_launches(operator: str, variant: st
         assert record.stack is not None
         assert record.spill_stores is not None
         if kernel.status != "closed":
-            assert (record.stack, record.spill_stores, record.spill_loads) == (0, 0, 0)
+            known = [
+                spilt
+                for (g, d), spilt in SPILLS.get((variant, arch), {}).items()
+                if f"splits<{g}, {d}," in record.entry
+            ]
+            assert (record.stack, record.spill_stores, record.spill_loads) == (*known, NOTHING)[0]
     if code.tensor_core is not None:
         assert code.tensor_core == ((INSTRUCTION[arch],) if operator == "grouped" else ())
         assert {model_of(opcode, arch) for opcode in code.tensor_core} <= {TARGETS[arch].model}

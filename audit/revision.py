@@ -37,7 +37,8 @@ def project_at(project: Project, commit: str) -> Project:
             raise PlanError(f"--against: git archive {commit}: {done.stderr.decode(errors='replace').strip()}")
         aside = Path(tempfile.mkdtemp(prefix=f".{commit}.", dir=folder.parent))
         with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-            archive.extractall(aside, filter="data")
+            archive.extraction_filter = getattr(tarfile, "data_filter", None)  # which Python 3.11.2 lacks
+            archive.extractall(aside)
         try:
             aside.rename(folder)
         except OSError:  # another process was faster

@@ -98,7 +98,7 @@ def test_a_fault_in_what_a_variant_changes_shows_in_its_bytes(
 
 
 def test_closed_variants_are_declared_with_a_reason() -> None:
-    assert set(CLOSED) == {*SAME_BYTES, "fp64_sum", "lean_roles", "even_roles"}
+    assert set(CLOSED) == {*SAME_BYTES, "fp64_sum", "lean_roles", "even_roles", "woven_steps"}
     assert all(variant.why and variant.parent and variant.evidence for variant in CLOSED.values())
 
 

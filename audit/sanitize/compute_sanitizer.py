@@ -92,7 +92,7 @@ _OWN: Mapping[Tool, Mapping[str, str]] = {
 _GAPS: Mapping[Tool, str] = {
     "memcheck": "an access to the wrong place inside its own allocation, or inside its block's shared memory, is none",
     "racecheck": "it sees shared memory alone, inside one launch: no race in global memory, none between blocks, and "
-    "not two writes of the same value",
+    "not two writes of the same value; bar.arrive orders nothing for it, an mbarrier only if all lanes arrive",
     "synccheck": "a barrier that threads miss because they have ended is no error to it, nor is a __syncwarp whose "
     "mask names lanes that never come; a barrier that waits for ever ends at the time limit, without proof",
     "initcheck": "it sees global memory alone, as loads read it: neither shared memory nor local arrays",

@@ -52,7 +52,7 @@ void Block::run(const Grid& grid, std::uint64_t number) {
   random_ = grid.seed == 0 ? 0 : mix(grid.seed ^ mix(number)) | 1;
   arrived_ = 0;
   barrier_uniform_ = true;
-  for (NamedBarrier& named : named_) named.arrived = 0;
+  for (NamedBarrier& named : named_) named = {};
   atomics_ = 0;
   active_warps_ = 0;
 

@@ -58,6 +58,8 @@ struct NamedBarrier {
   unsigned arrived;
   std::uint32_t waiting;  // warps
   Site site;
+  const void* object;  // none: a number alone
+  bool used;           // in this block
 };
 
 class Block : private Watch {  // a base, so that an empty one takes no room

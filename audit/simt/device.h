@@ -37,7 +37,7 @@ struct NamedCall {
   unsigned threads;
   bool waits;
   Site site;
-  bool counts_threads = false;  // not warps: who has exited is missed
+  const void* object = nullptr;  // that counts threads, not warps: who has exited is missed
 
   const char* name() const { return waits ? "barrier_sync" : "barrier_arrive"; }
 };

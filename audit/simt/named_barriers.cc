@@ -5,6 +5,8 @@
 namespace simt {
 namespace {
 
+constexpr std::uint32_t kWholeWarp = 0xFFFFFFFF;
+
 constexpr std::uint32_t bit(unsigned lane) { return 1U << lane; }
 
 bool same_call(const NamedCall& a, const NamedCall& b) {
@@ -45,11 +47,13 @@ void Block::count_named(unsigned number) {
   Warp& warp = warps_[number];
   if (warp.in_named == 0 || warp.in_named != (warp.present & ~warp.exited)) return;
   const NamedCall& call = warp.named;
-  if (call.counts_threads && warp.exited != 0)
-    fail_in_named(call, "; lanes of its warp have exited, whose arrivals an mbarrier goes on waiting for");
+  if (call.object != nullptr && warp.in_named != kWholeWarp)
+    fail_in_named(call, "; lanes of its warp have exited or never were, whose arrivals an mbarrier goes on waiting for");
   NamedBarrier& barrier = named_[call.id];
+  if (barrier.used && barrier.object != call.object)
+    fail_in_named(call, ", which is the number of another barrier at %s:%d", barrier.site.file, barrier.site.line);
   if (barrier.arrived == 0)
-    barrier = {call.threads, 0, 0, call.site};
+    barrier = {call.threads, 0, 0, call.site, call.object, true};
   else if (call.threads != barrier.threads)
     fail_in_named(call, " for %u threads, but who came first did so at %s:%d for %u", call.threads, barrier.site.file,
                   barrier.site.line, barrier.threads);

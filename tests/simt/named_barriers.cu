@@ -58,6 +58,26 @@ __global__ void object_without_a_lane() {
   barrier.sync();  // all but one
 }
 
+// Half of the last warp is not there: too few arrivals.
+__global__ void object_of_a_short_block() {
+  __shared__ audit::Barrier barrier;
+  if (threadIdx.x == 0) barrier.start(5, 2 * kWarp);
+  __syncthreads();
+  barrier.sync();  // 48 of 64
+}
+
+// On a GPU these are two barriers, each with one warp of two.
+__global__ void object_and_number() {
+  __shared__ audit::Barrier barrier;
+  if (threadIdx.x == 0) barrier.start(6, 2 * kWarp);
+  __syncthreads();
+  if (threadIdx.x < kWarp) {
+    barrier.sync();  // the object
+  } else {
+    audit::barrier_sync(6, 2 * kWarp);  // the number
+  }
+}
+
 __global__ void object_not_started() {
   __shared__ audit::Barrier barrier;
   barrier.arrive();  // of what

@@ -15,7 +15,16 @@ from audit.errors import ToolMissing
 from .programs import FOLDER, Ended, build, launch, line
 
 ROUNDS, PLACE = 40, 64
-WRONG = ["missing_arrival", "two_counts", "any_barrier", "half_a_warp", "object_without_a_lane", "object_not_started"]
+WRONG = [
+    "missing_arrival",
+    "two_counts",
+    "any_barrier",
+    "half_a_warp",
+    "object_without_a_lane",
+    "object_of_a_short_block",
+    "object_and_number",
+    "object_not_started",
+]
 RINGS = [f"ring<{full}, {empty}>" for full in ("true", "false") for empty in ("true", "false")]
 OBJECTS = [ring.replace("ring", "ring_of_objects") for ring in RINGS]
 ENTRIES = [
@@ -133,11 +142,23 @@ def test_a_warp_comes_as_a_whole(program: HostBuild, tmp_path: Path) -> None:
     assert f"lane 0 of its warp barrier_sync 4 at {line('named_barriers', 'first half')}" in ended.error
 
 
-def test_an_object_counts_threads(program: HostBuild, tmp_path: Path) -> None:
-    ended = launch(program, tmp_path, "object_without_a_lane", 1, 32)
+@pytest.mark.parametrize(
+    ("entry", "threads", "place"),
+    [("object_without_a_lane", 32, "all but one"), ("object_of_a_short_block", 48, "48 of 64")],
+)
+def test_an_object_counts_threads(program: HostBuild, tmp_path: Path, entry: str, threads: int, place: str) -> None:
+    ended = launch(program, tmp_path, entry, 1, threads)
     assert ended.code == 3
-    assert f"barrier_sync 5 at {line('named_barriers', 'all but one')}" in ended.error
-    assert "lanes of its warp have exited, whose arrivals an mbarrier goes on waiting for" in ended.error
+    assert f"barrier_sync 5 at {line('named_barriers', f'// {place}')}" in ended.error
+    assert "lanes of its warp have exited or never were, whose arrivals an mbarrier goes on waiting for" in ended.error
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_an_object_and_a_number_are_two_barriers(program: HostBuild, tmp_path: Path, seed: int) -> None:
+    ended = launch(program, tmp_path, "object_and_number", 1, 64, seed=seed)
+    assert ended.code == 3
+    assert "which is the number of another barrier at" in ended.error
+    assert all(line("named_barriers", f"// the {place}") in ended.error for place in ("object", "number"))
 
 
 def test_an_object_that_nobody_started_is_told(program: HostBuild, tmp_path: Path) -> None:

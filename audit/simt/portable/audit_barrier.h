@@ -10,12 +10,16 @@
 //
 //   __shared__ audit::Barrier barrier;    the same as an mbarrier, where there is one (sm_80)
 //   barrier.start(id, threads);           one thread, once, ahead of a __syncthreads
-//   barrier.sync();                       of these warps no lane may have exited: an mbarrier counts threads
+//   barrier.sync();
 //   barrier.arrive();
 //
 // id: 1 to 15, since 0 is __syncthreads'. threads: a multiple of 32, the same of all who come to one completion. Who
 // comes twice before the others came once is counted twice, on a GPU too: two buffers take two barriers, or a second
 // one that says when the first is free.
+//
+// Of a Barrier besides, which counts threads: its warps have all 32 lanes, none of which has exited; they are the same
+// at each completion; and who waits takes part in one of the next two completions, since an mbarrier knows its present
+// phase and the last one alone. No two barriers of a block have one number, of either kind.
 //
 // compute-sanitizer's racecheck takes bar.arrive for no order at all, and an mbarrier for one if all lanes arrive: who
 // arrives and goes on uses the second kind.
@@ -117,11 +121,11 @@ class Barrier {
   }
 
   void sync(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
-    simt::named_barrier({id_, threads_, true, {file, line}, true});
+    simt::named_barrier({id_, threads_, true, {file, line}, this});
   }
 
   void arrive(const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
-    simt::named_barrier({id_, threads_, false, {file, line}, true});
+    simt::named_barrier({id_, threads_, false, {file, line}, this});
   }
 
  private:

@@ -150,6 +150,8 @@ def _load(root: Path, folder: str) -> list[ModuleType]:
         sys.modules[anchor] = package
     name = ".".join((anchor, *Path(folder).parts))
     modules = []
+    # Kept bytecode is found valid by a source's second and length: an edit can miss both.
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         top = importlib.import_module(name)
         modules.append(top)
@@ -159,6 +161,8 @@ def _load(root: Path, folder: str) -> list[ModuleType]:
         raise
     except Exception as error:  # a project is code: whatever it raises while loading is its author's to mend
         raise ProjectError(f"{root / folder}: {_culprit(root, error)}") from error
+    finally:
+        sys.dont_write_bytecode = writes
     return modules
 
 

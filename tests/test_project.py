@@ -24,6 +24,14 @@ def test_loading_shadows_no_installed_package(softmax_project: Path) -> None:
     assert sys.modules.get("kernels") is before
 
 
+def test_no_bytecode_is_kept_of_a_project(softmax_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else an edit within the second that keeps the length would be the old source."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert find(softmax_project).operators
+    assert not list(softmax_project.rglob("*.pyc"))
+    assert not sys.dont_write_bytecode
+
+
 def test_two_projects_at_once_keep_their_own_code(softmax_project: Path, tmp_path: Path) -> None:
     import shutil
 

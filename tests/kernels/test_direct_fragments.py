@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from audit import bundle
 from audit.backends import Completed
-from audit.build.host import build_host
 from audit.project import find
-from audit.sanitize import host
-from audit.sanitize.host import BUILT_FOR, HostRun
+from tests.kernels.one_block import run_one_block
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPED = find(ROOT).operators["grouped"]
@@ -89,21 +85,8 @@ def test_a_fault_shows_in_the_bytes(
     assert {name for name, _ in failed} == {VARIANT.name}
 
 
-def in_several_chunks(root: Path, folder: Path) -> HostRun:
-    """Split 0 of three chunks, one row tile, under the race detector: a block of 128 threads is all it takes."""
-    case = GROUPED.case(GROUPED.shapes[0], {"heads": 3, "dim": 64, "context": SPLITS_OF_THREE_CHUNKS}, seed=1)
-    inputs = GROUPED.inputs(case, case.rng())
-    folder.mkdir()
-    whole = bundle.write(folder, GROUPED, VARIANT, case, inputs, {"live": {}}, policy="exact")
-    one_block = msgspec.structs.replace(whole.launches[0], grid=(1, 1, 1))
-    alone = msgspec.structs.replace(whole, launches=(one_block,))
-    (folder / bundle.MANIFEST).write_bytes(msgspec.json.encode(alone))
-    program = build_host(root, root / VARIANT.code.path, alone.entries, sanitizer=BUILT_FOR["racecheck"])
-    return host.run("racecheck", folder, alone, program, 120)
-
-
 def test_the_chunks_of_a_split_do_not_race(tmp_path: Path) -> None:
-    ran = in_several_chunks(ROOT, tmp_path / "case")
+    ran, _ = run_one_block(ROOT, tmp_path / "case", VARIANT.name, SPLITS_OF_THREE_CHUNKS, page=16)
     assert isinstance(ran.outcome, Completed), ran.log
     assert ran.log == ""
 
@@ -123,7 +106,8 @@ def test_a_chunk_that_overtakes_the_one_before_it_is_a_race(
     text = source.read_text()
     assert text.count(find) == 1
     source.write_text(text.replace(find, replace))
-    assert "data race" in in_several_chunks(own_project, tmp_path / "case").log
+    ran, _ = run_one_block(own_project, tmp_path / "case", VARIANT.name, SPLITS_OF_THREE_CHUNKS, page=16)
+    assert "data race" in ran.log
 
 
 def test_the_source_states_the_shared_memory_of_its_launch() -> None:

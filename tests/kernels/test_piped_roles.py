@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from audit import bundle
 from audit.backends import Completed
-from audit.build.host import build_host
 from audit.project import find
-from audit.sanitize import host
-from audit.sanitize.host import BUILT_FOR, HostRun
-from audit.sanitize.host_output import observe
-from audit.sanitize.schema import Observed, Tool
+from tests.kernels.one_block import run_one_block
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPED = find(ROOT).operators["grouped"]
@@ -80,25 +74,9 @@ def damage(root: Path, find: str, replace: str) -> None:
     source.write_text(text.replace(find, replace))
 
 
-def watched(root: Path, folder: Path, tool: Tool = "racecheck", schedule: int = 0) -> tuple[HostRun, Observed]:
-    """Split 0, one row tile, under a sanitizer: one block of 256 threads."""
-    case = GROUPED.case(
-        GROUPED.shapes[0], {"heads": 3, "dim": 64, "context": SPLITS_OF_SIX_CHUNKS, "page": 1648}, seed=1
-    )
-    inputs = GROUPED.inputs(case, case.rng())
-    folder.mkdir()
-    whole = bundle.write(folder, GROUPED, VARIANT, case, inputs, {"live": {}}, policy="exact")
-    one_block = msgspec.structs.replace(whole.launches[0], grid=(1, 1, 1))
-    alone = msgspec.structs.replace(whole, launches=(one_block,), schedule_seed=schedule)
-    (folder / bundle.MANIFEST).write_bytes(msgspec.json.encode(alone))
-    program = build_host(root, root / VARIANT.code.path, alone.entries, sanitizer=BUILT_FOR[tool])
-    ran = host.run(tool, folder, alone, program, 120)
-    return ran, observe(ran, alone, list(program.identity.sources))
-
-
 @pytest.mark.parametrize("schedule", [0, 7])
 def test_the_roles_do_not_race(tmp_path: Path, schedule: int) -> None:
-    ran, _ = watched(ROOT, tmp_path / "case", schedule=schedule)
+    ran, _ = run_one_block(ROOT, tmp_path / "case", VARIANT.name, SPLITS_OF_SIX_CHUNKS, schedule=schedule)
     assert isinstance(ran.outcome, Completed), ran.log
     assert ran.log == ""
 
@@ -117,7 +95,7 @@ def test_the_roles_do_not_race(tmp_path: Path, schedule: int) -> None:
 )
 def test_what_is_not_waited_for_is_a_race(own_project: Path, tmp_path: Path, find: str, replace: str) -> None:
     damage(own_project, find, replace)
-    _, observed = watched(own_project, tmp_path / "case")
+    _, observed = run_one_block(own_project, tmp_path / "case", VARIANT.name, SPLITS_OF_SIX_CHUNKS)
     assert "race" in {finding.kind for finding in observed.findings}
 
 
@@ -133,7 +111,7 @@ def test_what_is_not_waited_for_is_a_race(own_project: Path, tmp_path: Path, fin
 )
 def test_half_a_handover_is_told(own_project: Path, tmp_path: Path, find: str, replace: str) -> None:
     damage(own_project, find, replace)
-    _, observed = watched(own_project, tmp_path / "case", "synccheck")
+    _, observed = run_one_block(own_project, tmp_path / "case", VARIANT.name, SPLITS_OF_SIX_CHUNKS, "synccheck")
     (finding,) = observed.findings
     assert finding.kind == "divergent-barrier"
     assert "threads wait for one another" in finding.message

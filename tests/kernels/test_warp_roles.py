@@ -5,15 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from audit import bundle
 from audit.backends import Completed
-from audit.build.host import build_host
 from audit.project import find
-from audit.sanitize import host
-from audit.sanitize.host import BUILT_FOR, HostRun
+from tests.kernels.one_block import run_one_block
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPED = find(ROOT).operators["grouped"]
@@ -81,21 +77,8 @@ def damage(root: Path, find: str, replace: str) -> None:
     source.write_text(text.replace(find, replace))
 
 
-def raced(root: Path, folder: Path, context: int) -> HostRun:
-    """Split 0, one row tile, under the race detector: one block of 256 threads."""
-    case = GROUPED.case(GROUPED.shapes[0], {"heads": 3, "dim": 64, "context": context, "page": 1648}, seed=1)
-    inputs = GROUPED.inputs(case, case.rng())
-    folder.mkdir()
-    whole = bundle.write(folder, GROUPED, VARIANT, case, inputs, {"live": {}}, policy="exact")
-    one_block = msgspec.structs.replace(whole.launches[0], grid=(1, 1, 1))
-    alone = msgspec.structs.replace(whole, launches=(one_block,))
-    (folder / bundle.MANIFEST).write_bytes(msgspec.json.encode(alone))
-    program = build_host(root, root / VARIANT.code.path, alone.entries, sanitizer=BUILT_FOR["racecheck"])
-    return host.run("racecheck", folder, alone, program, 120)
-
-
 def test_the_roles_do_not_race(tmp_path: Path) -> None:
-    ran = raced(ROOT, tmp_path / "case", SPLITS_OF_SIX_CHUNKS)
+    ran, _ = run_one_block(ROOT, tmp_path / "case", VARIANT.name, SPLITS_OF_SIX_CHUNKS)
     assert isinstance(ran.outcome, Completed), ran.log
     assert ran.log == ""
 
@@ -111,7 +94,8 @@ def test_the_roles_do_not_race(tmp_path: Path) -> None:
 )
 def test_a_role_that_overtakes_the_other_is_a_race(own_project: Path, tmp_path: Path, find: str, replace: str) -> None:
     damage(own_project, find, replace)
-    assert "data race" in raced(own_project, tmp_path / "case", SPLITS_OF_SIX_CHUNKS).log
+    ran, _ = run_one_block(own_project, tmp_path / "case", VARIANT.name, SPLITS_OF_SIX_CHUNKS)
+    assert "data race" in ran.log
 
 
 def test_the_source_states_the_shared_memory_of_its_launch() -> None:

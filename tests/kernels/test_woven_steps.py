@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from audit import bundle
 from audit.backends import Completed
-from audit.build.host import build_host
 from audit.project import find
-from audit.sanitize import host
-from audit.sanitize.host import BUILT_FOR, HostRun
-from audit.sanitize.host_output import observe
-from audit.sanitize.schema import Observed
+from tests.kernels.one_block import run_one_block
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPED = find(ROOT).operators["grouped"]
@@ -50,25 +44,9 @@ def test_the_bytes_are_the_parents(
     assert VARIANT.name in {result["variant"] for result in ran.results() if result["check"] == "bytes"}
 
 
-def watched(root: Path, folder: Path, schedule: int = 0) -> tuple[HostRun, Observed]:
-    """Split 0, one row tile, under ThreadSanitizer: one block of 256 threads."""
-    case = GROUPED.case(
-        GROUPED.shapes[0], {"heads": 3, "dim": 64, "context": SPLITS_OF_THREE_CHUNKS, "page": 1648}, seed=1
-    )
-    inputs = GROUPED.inputs(case, case.rng())
-    folder.mkdir()
-    whole = bundle.write(folder, GROUPED, VARIANT, case, inputs, {"live": {}}, policy="exact")
-    one_block = msgspec.structs.replace(whole.launches[0], grid=(1, 1, 1))
-    alone = msgspec.structs.replace(whole, launches=(one_block,), schedule_seed=schedule)
-    (folder / bundle.MANIFEST).write_bytes(msgspec.json.encode(alone))
-    program = build_host(root, root / VARIANT.code.path, alone.entries, sanitizer=BUILT_FOR["racecheck"])
-    ran = host.run("racecheck", folder, alone, program, 120)
-    return ran, observe(ran, alone, list(program.identity.sources))
-
-
 @pytest.mark.parametrize("schedule", [0, 7])
 def test_the_chunks_do_not_race(tmp_path: Path, schedule: int) -> None:
-    ran, _ = watched(ROOT, tmp_path / "case", schedule)
+    ran, _ = run_one_block(ROOT, tmp_path / "case", VARIANT.name, SPLITS_OF_THREE_CHUNKS, schedule=schedule)
     assert isinstance(ran.outcome, Completed), ran.log
     assert ran.log == ""
 
@@ -88,7 +66,7 @@ def test_without_a_barrier_there_is_a_race(own_project: Path, tmp_path: Path, fi
     text = source.read_text()
     assert text.count(find) == 1
     source.write_text(text.replace(find, find.replace("__syncthreads();", "")))
-    _, observed = watched(own_project, tmp_path / "case")
+    _, observed = run_one_block(own_project, tmp_path / "case", VARIANT.name, SPLITS_OF_THREE_CHUNKS)
     assert "race" in {finding.kind for finding in observed.findings}
 
 

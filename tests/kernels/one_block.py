@@ -1,0 +1,35 @@
+"""One block of a grouped kernel under a host sanitizer: split 0, the first row tile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from audit import bundle
+from audit.build.host import build_host
+from audit.project import find
+from audit.sanitize import host
+from audit.sanitize.host import BUILT_FOR, HostRun
+from audit.sanitize.host_output import observe
+from audit.sanitize.schema import Observed, Tool
+
+ROOT = Path(__file__).resolve().parents[2]
+GROUPED = find(ROOT).operators["grouped"]
+
+
+def run_one_block(
+    root: Path, folder: Path, name: str, context: int, tool: Tool = "racecheck", schedule: int = 0, page: int = 1648
+) -> tuple[HostRun, Observed]:
+    """Variant `name` with its sources as they stand in `root`, two rows of three heads of 64; `folder` is made."""
+    variant = GROUPED.variant(name)
+    case = GROUPED.case(GROUPED.shapes[0], {"heads": 3, "dim": 64, "context": context, "page": page}, seed=1)
+    inputs = GROUPED.inputs(case, case.rng())
+    folder.mkdir()
+    whole = bundle.write(folder, GROUPED, variant, case, inputs, {"live": {}}, policy="exact")
+    first = msgspec.structs.replace(whole.launches[0], grid=(1, 1, 1))
+    alone = msgspec.structs.replace(whole, launches=(first,), schedule_seed=schedule)
+    (folder / bundle.MANIFEST).write_bytes(msgspec.json.encode(alone))
+    program = build_host(root, root / variant.code.path, alone.entries, sanitizer=BUILT_FOR[tool])
+    ran = host.run(tool, folder, alone, program, 120)
+    return ran, observe(ran, alone, list(program.identity.sources))

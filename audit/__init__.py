@@ -1,3 +1,98 @@
-"""kernel-audit: a numerical correctness audit for GPU kernels."""
+"""kernel-audit: a numerical correctness audit for GPU kernels.
+
+What a project may import is this vocabulary (`from audit import Operator, Variant, ...`) and the modules in
+`PUBLIC_MODULES`. Everything else below `audit` is private and may change without notice.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from audit.bounds import RelL2
+    from audit.errors import InputError, PlanError, ProjectError, ToolMissing
+    from audit.spec import (
+        Arg,
+        Array,
+        At,
+        Axis,
+        AxisValue,
+        Bench,
+        Binary,
+        Bound,
+        Buffer,
+        CapturedInputs,
+        Case,
+        Expected,
+        Got,
+        Inputs,
+        Launch,
+        Line,
+        Measured,
+        Mutation,
+        Operator,
+        Peer,
+        PeerRun,
+        Probe,
+        Reference,
+        Shape,
+        Source,
+        Status,
+        Variant,
+    )
 
 __version__ = "0.1.0"
+
+PUBLIC_MODULES = ("audit", "audit.bounds", "audit.errors", "audit.formats", "audit.sparse", "audit.spec")
+"""The modules that a project may import. `audit.spec`, `audit.bounds` and `audit.errors` hold the vocabulary."""
+
+__all__ = [
+    "Arg",
+    "Array",
+    "At",
+    "Axis",
+    "AxisValue",
+    "Bench",
+    "Binary",
+    "Bound",
+    "Buffer",
+    "CapturedInputs",
+    "Case",
+    "Expected",
+    "Got",
+    "InputError",
+    "Inputs",
+    "Launch",
+    "Line",
+    "Measured",
+    "Mutation",
+    "Operator",
+    "Peer",
+    "PeerRun",
+    "PlanError",
+    "Probe",
+    "ProjectError",
+    "Reference",
+    "RelL2",
+    "Shape",
+    "Source",
+    "Status",
+    "ToolMissing",
+    "Variant",
+]
+
+_HOMES = ("audit.errors", "audit.spec", "audit.bounds")
+
+
+def __getattr__(name: str) -> Any:
+    """Load a word of the vocabulary when it is first used, so that `audit --help` imports no numpy."""
+    if name in __all__:
+        for home in map(import_module, _HOMES):
+            if name in vars(home):
+                return vars(home)[name]
+    raise AttributeError(f"module 'audit' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -18,9 +18,9 @@ import msgspec
 from audit import plan as planning
 from audit.checks.result import Verdict, worst
 from audit.errors import ProjectError
-from audit.evidence.schema import Evidence
 from audit.plan import Selection
 from audit.project import Project, find
+from audit.records.run import Evidence
 from audit.run import run
 from audit.spec import AxisValue
 

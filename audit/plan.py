@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from audit.build.host import check_arch
 from audit.capture.store import CaptureStore
 from audit.checks import CHECKS
+from audit.compile.host import check_arch
 from audit.errors import PlanError
 from audit.project import Project
 from audit.revision import project_at, resolve

@@ -11,13 +11,13 @@ from pathlib import Path
 from audit import __version__
 from audit.backends import child, cuda
 from audit.case import CaseOutcome, audit_case
-from audit.evidence import machine
-from audit.evidence.schema import SCHEMA, Audit, Evidence, summarize
-from audit.evidence.store import Draft
 from audit.plan import Plan
 from audit.project import Project
+from audit.records import machine
+from audit.records.run import SCHEMA, Audit, Evidence, summarize
+from audit.records.run_store import Draft
 from audit.report import pages
-from audit.report.surroundings import surroundings
+from audit.report.project_context import surroundings
 
 
 def run(

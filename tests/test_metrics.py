@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from audit.evidence import store
+from audit.records import run_store as store
 
 from .conftest import Ran
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from audit.bench import store as bench_store
-from audit.evidence import store
+from audit.records import bench_store, sanitize_store
+from audit.records import run_store as store
 from audit.report import render, render_bench, render_sanitize
-from audit.sanitize import store as sanitize_store
 
 from .conftest import ROOT
 

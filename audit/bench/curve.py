@@ -15,9 +15,9 @@ from typing import Literal
 import msgspec
 
 from audit.bench.pairs import Arm, added, arms
-from audit.bench.schema import BenchEvidence
 from audit.errors import EvidenceError
-from audit.evidence import folder
+from audit.records import folder
+from audit.records.bench import BenchEvidence
 
 SCHEMA = 1
 CURVES = Path("reports/curves")

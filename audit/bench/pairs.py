@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from audit.bench.schema import BenchEvidence, Pair, Point
 from audit.errors import EvidenceError
+from audit.records.bench import BenchEvidence, Pair, Point
 
 Word = Literal["faster", "slower", "no difference"]
 STEP = 1024

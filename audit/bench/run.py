@@ -15,14 +15,14 @@ import msgspec
 from audit import __version__
 from audit.backends import cuda
 from audit.bench.arrays import comparison_build
-from audit.bench.schema import SCHEMA, BenchEvidence, Method
 from audit.bench.session import Entrant, Findings, Order
 from audit.bench.worker import FINDINGS, ORDER
-from audit.build.cuda import CubinBuild, compile_cubin
+from audit.compile.cuda import CubinBuild, compile_cubin
 from audit.errors import AuditError, EvidenceError, PlanError
-from audit.evidence import machine
 from audit.plan import PlannedVariant
 from audit.project import Project
+from audit.records import machine
+from audit.records.bench import SCHEMA, BenchEvidence, Method
 from audit.spec import AxisValue, Bench, Binary, Case, Operator
 
 _MODULE = "audit.bench.worker"

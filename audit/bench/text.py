@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from audit.bench.curve import Comparison
 from audit.bench.pairs import Figures, Spread, figures
-from audit.bench.schema import BenchEvidence
+from audit.records.bench import BenchEvidence
 
 _HEAD = ("context", "pair", "A ms", "B ms", "B/A", "range", "A/A range", "verdict", "floor ms", "B x floor")
 _LEFT = {1, 7}  # columns of words

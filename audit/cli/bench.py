@@ -11,14 +11,15 @@ import msgspec
 
 from audit import plan as planning
 from audit.backends import cuda
-from audit.bench import curve, store
+from audit.bench import curve
 from audit.bench.run import bench
-from audit.bench.schema import BenchEvidence
 from audit.bench.text import table
 from audit.cli.main import INCONCLUSIVE, PASS
 from audit.cli.run import axis_values
 from audit.errors import PlanError
 from audit.project import find
+from audit.records import bench_store as store
+from audit.records.bench import BenchEvidence
 from audit.report.bench_page import render_bench
 
 

@@ -10,17 +10,16 @@ from typing import TypeAlias
 import click
 
 from audit.bench import curve
-from audit.bench import store as bench_store
-from audit.bench.schema import BenchEvidence
 from audit.errors import EvidenceError, ProjectError
-from audit.evidence import folder as folders
-from audit.evidence import packing, store
-from audit.evidence.schema import Evidence
 from audit.project import find
+from audit.records import bench_store, packing, sanitize_store
+from audit.records import folder as folders
+from audit.records import run_store as store
+from audit.records.bench import BenchEvidence
+from audit.records.run import Evidence
+from audit.records.sanitize import SanitizeEvidence
 from audit.report import index, pages, render_bench, render_sanitize
-from audit.report.surroundings import RETAINED, Surroundings, surroundings
-from audit.sanitize import store as sanitize_store
-from audit.sanitize.schema import SanitizeEvidence
+from audit.report.project_context import RETAINED, Surroundings, surroundings
 
 Record: TypeAlias = Evidence | BenchEvidence | SanitizeEvidence
 _RECORDS = (store.EVIDENCE, bench_store.BENCH, sanitize_store.SANITIZE)

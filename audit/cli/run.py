@@ -14,9 +14,9 @@ from audit.backends import cuda
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
 from audit.cli.progress import Progress
 from audit.errors import PlanError
-from audit.evidence.findings import findings
-from audit.evidence.schema import Evidence
 from audit.project import find
+from audit.records.findings import findings
+from audit.records.run import Evidence
 from audit.run import run
 from audit.spec import AxisValue
 

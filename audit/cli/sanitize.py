@@ -9,15 +9,15 @@ from pathlib import Path
 import click
 import msgspec
 
-from audit.build.host import check_arch
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
+from audit.compile.host import check_arch
 from audit.plan import Backend
 from audit.project import find
+from audit.records.sanitize import TOOLS, Checked, SanitizeEvidence, Tool
 from audit.sanitize import plan as planning
+from audit.sanitize.device.engine import DeviceEngine
 from audit.sanitize.engine import Engine
-from audit.sanitize.on_device import DeviceEngine
-from audit.sanitize.on_host import HostEngine
-from audit.sanitize.schema import TOOLS, Checked, SanitizeEvidence, Tool
+from audit.sanitize.host.engine import HostEngine
 from audit.sanitize.session import sanitize
 from audit.sanitize.verdict import told
 

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from audit.bench.schema import BenchEvidence
 from audit.capture.store import CaptureStore
 from audit.errors import CaptureError
-from audit.evidence.schema import Audit, Evidence
-from audit.evidence.verify import Verified, find, verify
-from audit.gate.grounds import listed
+from audit.gate.evaluation import listed
 from audit.gate.policy import Policy
 from audit.gate.verdict import WORST_FIRST, Condition, Standing
 from audit.plan import Backend, planned_variants
 from audit.project import Project
+from audit.records.bench import BenchEvidence
+from audit.records.run import Audit, Evidence
+from audit.records.verify import Verified, find, verify
 from audit.spec import Operator, Variant
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from audit.errors import CaptureError, PlanError
-from audit.evidence.schema import Audit, Evidence
 from audit.gate import coverage
 from audit.gate.coverage import Pair, Spoken
+from audit.gate.evaluation import Grounds, Tally, listed
 from audit.gate.findings import of_audit
-from audit.gate.grounds import Grounds, Tally, listed
 from audit.gate.policy import AuditRule
 from audit.gate.verdict import Condition
 from audit.plan import Plan
+from audit.records.run import Audit, Evidence
 from audit.vacuity import unseen
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from audit.evidence.schema import Audit, Evidence
-from audit.evidence.verify import Verified
 from audit.plan import Plan
-from audit.sanitize.schema import Checked, SanitizeEvidence, SanitizePlan, Tool
+from audit.records.run import Audit, Evidence
+from audit.records.sanitize import Checked, SanitizeEvidence, SanitizePlan, Tool
+from audit.records.verify import Verified
 
 _Record = TypeVar("_Record", Evidence, SanitizeEvidence)
 _Result = TypeVar("_Result", Audit, Checked)

@@ -33,8 +33,8 @@ from audit.errors import ProjectError
 from audit.plan import Backend, Plan, Selection
 from audit.plan import make as make_plan
 from audit.project import TABLE, Project
+from audit.records.sanitize import SanitizePlan, Tool
 from audit.sanitize.plan import make as make_sanitize_plan
-from audit.sanitize.schema import SanitizePlan, Tool
 from audit.spec import AxisValue, Operator, Status
 
 EVERYDAY = "everyday"

@@ -8,16 +8,16 @@ from pathlib import Path
 
 from audit.backends import cuda
 from audit.errors import CaptureError, EvidenceError, PlanError, ToolMissing
-from audit.evidence.verify import Verified, find, verify
 from audit.gate import baseline, coverage
 from audit.gate.evaluate import evaluate
 from audit.gate.policy import AuditRule, Policy, SanitizeRule, baseline_path, load
 from audit.gate.verdict import Gate
 from audit.project import Project
+from audit.records.verify import Verified, find, verify
 from audit.run import run
+from audit.sanitize.device.engine import DeviceEngine
 from audit.sanitize.engine import Engine
-from audit.sanitize.on_device import DeviceEngine
-from audit.sanitize.on_host import HostEngine
+from audit.sanitize.host.engine import HostEngine
 from audit.sanitize.session import sanitize
 
 _CANARY_LIMIT = 60.0  # seconds

@@ -10,12 +10,12 @@ import msgspec
 from audit.errors import CaptureError, PlanError
 from audit.gate import coverage
 from audit.gate.coverage import Pair, Spoken
+from audit.gate.evaluation import Grounds, Tally
 from audit.gate.findings import of_session
-from audit.gate.grounds import Grounds, Tally
 from audit.gate.policy import SanitizeRule
 from audit.gate.verdict import Condition, Found
+from audit.records.sanitize import Checked, SanitizeEvidence, Tool
 from audit.sanitize import suppressions
-from audit.sanitize.schema import Checked, SanitizeEvidence, Tool
 
 
 def conditions(grounds: Grounds, rule: SanitizeRule, shape: str) -> Iterator[Condition]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from audit.checks.result import Figure
-from audit.evidence.schema import Evidence
+from audit.records.run import Evidence
 from audit.report.tables import ErrorRow, MetricRow, Row
 
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from audit.bench import text
 from audit.bench.curve import Comparison
 from audit.bench.pairs import STEP, Added, Arm, Figures, added, arms, figures, floor_ms
-from audit.bench.schema import BenchEvidence
+from audit.records.bench import BenchEvidence
 from audit.report.chart import Series, chart
 from audit.report.template import template
 

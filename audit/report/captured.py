@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from audit.checks.result import Verdict, worst
-from audit.evidence.schema import CaseRecord, Evidence
+from audit.records.run import CaseRecord, Evidence
 
 Cell: TypeAlias = tuple[Verdict | Literal["absent", "unplanned"], str]
 _NAMED = re.compile(r"(?P<set>.*)/layer(?P<layer>\d{1,9})/rank(?P<rank>\d{1,9})")

@@ -8,16 +8,16 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from audit.bench.pairs import figures
-from audit.bench.schema import BenchEvidence
-from audit.build.identity import BuildIdentity
 from audit.checks.result import Verdict
+from audit.compile.identity import BuildIdentity
 from audit.errors import EvidenceError
-from audit.evidence.schema import Evidence
+from audit.records.bench import BenchEvidence
+from audit.records.run import Evidence
+from audit.records.sanitize import SanitizeEvidence
 from audit.report import tables
 from audit.report.conditions import conditions
 from audit.report.tables import value
 from audit.report.template import template
-from audit.sanitize.schema import SanitizeEvidence
 
 Record: TypeAlias = Evidence | BenchEvidence | SanitizeEvidence
 Direction = Literal["worse", "better", "other"]

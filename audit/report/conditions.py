@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from audit.checks.result import Figure, Result, Verdict, worst
-from audit.evidence.schema import Audit, Evidence
+from audit.records.run import Audit, Evidence
 from audit.report.tables import used
 from audit.vacuity import unseen
 

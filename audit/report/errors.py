@@ -11,9 +11,9 @@ import msgspec
 from markupsafe import Markup
 
 from audit.checks.result import Result
-from audit.evidence.schema import Evidence
-from audit.report.bars import histogram
+from audit.records.run import Evidence
 from audit.report.chart import Series, chart
+from audit.report.histogram import histogram
 from audit.report.tables import used
 
 _INDEX = re.compile(r"\b(\w{1,64})=(\d{1,9})")

@@ -8,8 +8,8 @@ from itertools import islice
 
 import msgspec
 
-from audit.evidence.findings import Finding, findings
-from audit.evidence.schema import Audit, Evidence
+from audit.records.findings import Finding, findings
+from audit.records.run import Audit, Evidence
 from audit.report import heat
 from audit.report.anchors import finding_anchor
 from audit.report.conditions import Condition

@@ -8,14 +8,14 @@ from urllib.parse import quote
 
 import msgspec
 
-from audit.bench.schema import BenchEvidence
 from audit.checks.result import Verdict
-from audit.evidence import folder, verify
-from audit.evidence.schema import Evidence
-from audit.evidence.verify import Record, Verified
 from audit.project import Project
+from audit.records import folder, verify
+from audit.records.bench import BenchEvidence
+from audit.records.run import Evidence
+from audit.records.sanitize import SanitizeEvidence
+from audit.records.verify import Record, Verified
 from audit.report.template import template
-from audit.sanitize.schema import SanitizeEvidence
 
 Sources = Literal["current", "stale", "broken"]
 INDEX = "index.html"

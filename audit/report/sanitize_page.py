@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 
 from audit.checks.result import Verdict, worst
+from audit.records.sanitize import Checked, Finding, SanitizeEvidence, Side
 from audit.report.template import template
-from audit.sanitize.schema import Checked, Finding, SanitizeEvidence, Side
 
 _ORDER = {"fail": 0, "inconclusive": 1, "pass": 2}
 _MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}

@@ -8,10 +8,10 @@ from collections import Counter
 
 import msgspec
 
-from audit.build.identity import BuildIdentity, CodeRecord, KernelRecord
 from audit.checks.result import Figure, Result
-from audit.evidence.schema import Audit, Evidence
+from audit.compile.identity import BuildIdentity, CodeRecord, KernelRecord
 from audit.metrics import Metric
+from audit.records.run import Audit, Evidence
 from audit.spec import Case
 
 

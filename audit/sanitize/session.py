@@ -13,17 +13,15 @@ from pathlib import Path
 import msgspec
 
 from audit import __version__, bundle
-from audit.build.identity import BuildIdentity
 from audit.checks.result import Verdict
+from audit.compile.identity import BuildIdentity
 from audit.errors import CompileError, ToolMissing
-from audit.evidence import machine
 from audit.execution import step_loads
-from audit.given import case_inputs, load_capture
+from audit.inputs import case_inputs, load_capture
 from audit.project import Project
-from audit.report import render_sanitize
-from audit.sanitize import store, suppressions
-from audit.sanitize.engine import Engine
-from audit.sanitize.schema import (
+from audit.records import machine
+from audit.records import sanitize_store as store
+from audit.records.sanitize import (
     SCHEMA,
     Canary,
     Checked,
@@ -34,6 +32,9 @@ from audit.sanitize.schema import (
     Tool,
     ToolRecord,
 )
+from audit.report import render_sanitize
+from audit.sanitize import suppressions
+from audit.sanitize.engine import Engine
 from audit.sanitize.verdict import judge, summarize
 from audit.spec import Case, Inputs
 

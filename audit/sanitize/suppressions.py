@@ -22,11 +22,11 @@ from typing import Any
 
 import msgspec
 
-from audit.build.sources import project_sources
+from audit.compile.sources import project_sources
 from audit.errors import AuditError, ProjectError
 from audit.plan import Backend
 from audit.project import TABLE, Project
-from audit.sanitize.schema import TOOLS, Finding, Suppression, Tool
+from audit.records.sanitize import TOOLS, Finding, Suppression, Tool
 from audit.spec import Operator, Source
 
 _FIELDS = ("name", "tool", "kind", "where", "reason", "expires")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from audit.checks.result import Verdict, worst
-from audit.sanitize.schema import Canary, Checked, Finding, Observed, SanitizePlan, SanitizeSummary, Tool
+from audit.records.sanitize import Canary, Checked, Finding, Observed, SanitizePlan, SanitizeSummary, Tool
 
 
 def judge(tool: Tool, observed: Observed, planned: int, canaries: Sequence[Canary]) -> tuple[Verdict, str]:

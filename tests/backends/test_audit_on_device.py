@@ -10,13 +10,13 @@ import pytest
 
 from audit import plan as planning
 from audit.backends import cuda
-from audit.build.cuda import compile_cubin
 from audit.checks import Result
+from audit.compile.cuda import compile_cubin
 from audit.errors import ToolMissing
-from audit.evidence import store
-from audit.evidence.schema import Evidence
 from audit.plan import Selection
 from audit.project import find
+from audit.records import run_store as store
+from audit.records.run import Evidence
 from audit.run import run
 
 HERE = Path(__file__).parent

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from audit.bench.schema import (
+from audit.compile.identity import BuildIdentity
+from audit.records.bench import (
     SCHEMA,
     Bandwidth,
     BenchEvidence,
@@ -15,8 +16,7 @@ from audit.bench.schema import (
     Point,
     Skipped,
 )
-from audit.build.identity import BuildIdentity
-from audit.evidence.schema import Machine
+from audit.records.run import Machine
 
 DEVICE = "NVIDIA H200, sm_90, driver 580.159.04, CUDA 13.0"
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from audit.bench import curve
-from audit.bench.schema import BenchEvidence
 from audit.errors import EvidenceError
+from audit.records.bench import BenchEvidence
 
 from .records import bench, pair, point
 

@@ -11,9 +11,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.bench import curve, store
-from audit.bench.schema import BenchEvidence
+from audit.bench import curve
 from audit.errors import EvidenceError
+from audit.records import bench_store as store
+from audit.records.bench import BenchEvidence
 from audit.report import render_bench
 
 from ..conftest import Ran

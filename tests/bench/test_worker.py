@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from audit.backends import cuda
-from audit.bench import store
-from audit.bench.schema import BenchEvidence
-from audit.build.cuda import compile_cubin
 from audit.cli.bench import command
+from audit.compile.cuda import compile_cubin
 from audit.errors import PlanError, ToolMissing
-from audit.evidence import folder
+from audit.records import bench_store as store
+from audit.records import folder
+from audit.records.bench import BenchEvidence
 
 KERNELS = Path(__file__).parents[1] / "backends/kernels.cu"
 PROJECT = """

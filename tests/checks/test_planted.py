@@ -8,9 +8,9 @@ import pytest
 
 from audit import plan as planning
 from audit.checks import Result
-from audit.evidence.schema import Evidence
 from audit.plan import Selection
 from audit.project import find
+from audit.records.run import Evidence
 from audit.run import run
 
 STORE = "out[i] = expf(in[i] - top) / total;"

@@ -10,11 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from audit.build.identity import BuildIdentity
 from audit.case import audit_case
-from audit.evidence import machine, store
-from audit.evidence.schema import SCHEMA, Evidence, summarize
-from audit.evidence.verify import Verified, find, verify
+from audit.compile.identity import BuildIdentity
 from audit.gate import baseline
 from audit.gate.evaluate import evaluate
 from audit.gate.policy import load
@@ -22,10 +19,13 @@ from audit.gate.verdict import Condition, Gate
 from audit.plan import Backend
 from audit.project import Project
 from audit.project import find as find_project
-from audit.sanitize import store as sanitize_store
+from audit.records import machine, sanitize_store
+from audit.records import run_store as store
+from audit.records.run import SCHEMA, Evidence, summarize
+from audit.records.sanitize import SCHEMA as SANITIZE_SCHEMA
+from audit.records.sanitize import Canary, Checked, Finding, SanitizeEvidence, Side, Tool, ToolRecord
+from audit.records.verify import Verified, find, verify
 from audit.sanitize import suppressions
-from audit.sanitize.schema import SCHEMA as SANITIZE_SCHEMA
-from audit.sanitize.schema import Canary, Checked, Finding, SanitizeEvidence, Side, Tool, ToolRecord
 from audit.sanitize.verdict import summarize as summarize_session
 
 from ..conftest import ROOT

@@ -6,10 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
-from audit.evidence import packing, store
 from audit.plan import Plan
 from audit.project import find
-from audit.sanitize import store as sanitize_store
+from audit.records import packing, sanitize_store
+from audit.records import run_store as store
 
 from ..conftest import ROOT
 

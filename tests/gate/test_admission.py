@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.bench import store as bench_store
-from audit.bench.schema import Checked
-from audit.evidence import store
-from audit.evidence.schema import Evidence
 from audit.gate.verdict import Condition
 from audit.project import Project, find
+from audit.records import bench_store
+from audit.records import run_store as store
+from audit.records.bench import Checked
+from audit.records.run import Evidence
 
 from ..bench.records import bench, pair, point
 from .made import audited_builds, condition, judge, rewrite

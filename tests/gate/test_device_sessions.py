@@ -10,7 +10,7 @@ import pytest
 
 from audit.gate.verdict import Gate
 from audit.project import Project, find
-from audit.sanitize.schema import SanitizeEvidence, Tool
+from audit.records.sanitize import SanitizeEvidence, Tool
 
 from .made import RACE, condition, judge, session, write_session, wrong
 from .test_evaluate import SUPPRESSION, only

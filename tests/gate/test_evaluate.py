@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from audit.checks.result import Result
-from audit.evidence import store
-from audit.evidence.schema import Evidence
 from audit.gate.evaluate import evaluate
 from audit.gate.policy import Policy
 from audit.gate.verdict import overall
 from audit.project import Project, find
+from audit.records import run_store as store
+from audit.records.run import Evidence
 from audit.spec import Case
 
 from .made import POLICY, RACE, STARTED, TODAY, audited, condition, judge, rewrite, session, write, write_session, wrong

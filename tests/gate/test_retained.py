@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from audit.evidence.verify import verify
 from audit.gate.run import gate
 from audit.gate.verdict import Gate
 from audit.project import Project, find
+from audit.records.verify import verify
 
 from ..conftest import ROOT, Ran
 from .made import condition, rewrite, wrong

@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from audit.project import find
-from audit.sanitize import store as sanitize_store
+from audit.records import sanitize_store
+from audit.records.sanitize import Finding, SanitizeEvidence, Side
 from audit.sanitize import suppressions
-from audit.sanitize.schema import Finding, SanitizeEvidence, Side
 from audit.sanitize.verdict import summarize
 
 from ..conftest import ROOT, Ran

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from audit import plan as planning
-from audit.evidence.schema import Evidence
 from audit.plan import Selection
 from audit.project import find
+from audit.records.run import Evidence
 from audit.run import run
 
 ROOT = Path(__file__).resolve().parents[2]

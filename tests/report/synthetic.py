@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 import numpy as np
 
-from audit.build.identity import BuildIdentity
 from audit.checks.result import Figure, Result, Verdict, worst
 from audit.checks.tally import tally
-from audit.evidence.schema import SCHEMA, Audit, CaseRecord, Evidence, Machine, summarize
+from audit.compile.identity import BuildIdentity
 from audit.metrics import Metric
 from audit.plan import Plan, PlannedVariant
+from audit.records.run import SCHEMA, Audit, CaseRecord, Evidence, Machine, summarize
 from audit.spec import Case
 from audit.vacuity import Exposure
 

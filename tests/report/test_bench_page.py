@@ -12,7 +12,7 @@ import pytest
 
 from audit.bench import curve, text
 from audit.bench.pairs import arms
-from audit.bench.schema import BenchEvidence, Checked, Error, Skipped
+from audit.records.bench import BenchEvidence, Checked, Error, Skipped
 from audit.report import render_bench
 from audit.report.chart import Series, chart
 from audit.report.template import visible

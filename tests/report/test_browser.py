@@ -9,13 +9,13 @@ from importlib import resources
 import msgspec
 import pytest
 
-from audit.evidence.schema import Evidence
 from audit.project import find
+from audit.records.run import Evidence
 from audit.report import pages, render, render_bench, render_sanitize
 from audit.report.anchors import case_anchor
 from audit.report.comparison import compare, render_comparison
 from audit.report.index import Entry, entries, render_index
-from audit.report.surroundings import Closed, Failure, Session, Surroundings
+from audit.report.project_context import Closed, Failure, Session, Surroundings
 
 from ..bench.records import bench, pair, point
 from ..conftest import ROOT

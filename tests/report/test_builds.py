@@ -7,9 +7,9 @@ import re
 import msgspec
 import pytest
 
-from audit.build.identity import CodeRecord, KernelRecord
-from audit.evidence import store
-from audit.evidence.schema import Evidence
+from audit.compile.identity import CodeRecord, KernelRecord
+from audit.records import run_store as store
+from audit.records.run import Evidence
 from audit.report import render
 from audit.report.tables import build_rows
 

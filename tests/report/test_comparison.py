@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from audit.errors import EvidenceError
-from audit.evidence.schema import Evidence
+from audit.records.run import Evidence
 from audit.report.comparison import compare, render_comparison
 
 from ..bench.records import bench, pair, point

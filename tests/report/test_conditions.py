@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from audit.checks.result import Figure, Result
-from audit.evidence.schema import Evidence, summarize
+from audit.records.run import Evidence, summarize
 from audit.report import render
 from audit.report.conditions import Condition, conditions, counted
 from audit.vacuity import Exposure

@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from audit import plan as planning
-from audit.evidence.schema import Evidence, summarize
 from audit.plan import Selection
 from audit.project import find
+from audit.records.run import Evidence, summarize
 from audit.report import pages, render
 from audit.report.failures import reproduce
 from audit.run import run

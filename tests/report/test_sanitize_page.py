@@ -7,10 +7,8 @@ import html
 import msgspec
 import pytest
 
-from audit.evidence.schema import Machine
-from audit.report import render_sanitize
-from audit.report.template import visible
-from audit.sanitize.schema import (
+from audit.records.run import Machine
+from audit.records.sanitize import (
     SCHEMA,
     Canary,
     Checked,
@@ -21,6 +19,8 @@ from audit.sanitize.schema import (
     Suppression,
     ToolRecord,
 )
+from audit.report import render_sanitize
+from audit.report.template import visible
 from audit.sanitize.session import summarize
 from audit.spec import Case
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from audit.sanitize import store
-from audit.sanitize.host_canaries import CANARIES
-from audit.sanitize.schema import SanitizeEvidence
+from audit.records import sanitize_store as store
+from audit.records.sanitize import SanitizeEvidence
+from audit.sanitize.canaries.planted import CANARIES
 from audit.sanitize.verdict import told
 
 from ..conftest import ROOT, Ran

@@ -12,11 +12,14 @@ from click.testing import CliRunner
 
 from audit.cli.sanitize import command
 from audit.errors import PlanError
-from audit.evidence import folder
 from audit.project import find
+from audit.records import folder
+from audit.records import sanitize_store as store
+from audit.records.sanitize import SanitizeEvidence
 from audit.report import render_sanitize
-from audit.sanitize import host, host_canaries, plan, store
-from audit.sanitize.schema import SanitizeEvidence
+from audit.sanitize import plan
+from audit.sanitize.canaries import planted as host_canaries
+from audit.sanitize.host import tools as host
 
 from ..conftest import ROOT
 

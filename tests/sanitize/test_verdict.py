@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from audit.sanitize.schema import Canary, Finding, Observed, Side, Tool
+from audit.records.sanitize import Canary, Finding, Observed, Side, Tool
 from audit.sanitize.verdict import canary, doubts, judge, told
 
 FINDING = Finding(

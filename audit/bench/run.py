@@ -22,7 +22,7 @@ from audit.errors import AuditError, EvidenceError, PlanError
 from audit.plan import PlannedVariant
 from audit.project import Project
 from audit.records import machine
-from audit.records.bench import SCHEMA, BenchEvidence, Method
+from audit.records.bench import SCHEMA, BenchRecord, Method
 from audit.spec import AxisValue, Bench, Binary, Case, Operator
 
 _MODULE = "audit.bench.worker"
@@ -52,7 +52,7 @@ def bench(
     command: str,
     time_limit: float,
     say: Callable[[str], None],
-) -> BenchEvidence:
+) -> BenchRecord:
     """Time `variants` (parents before children) at `contexts`, in `folder`, which is left with what was measured.
 
     `axes` replace values of the working set's. `say` takes a line before each thing that is done.
@@ -93,7 +93,7 @@ def bench(
             raise AuditError(f"variant {name}: the binary that was timed is not the one that was built")
     for temporary in (ORDER, FINDINGS, *(entrant.cubin for entrant in (order.comparison, *entrants))):
         (folder / temporary).unlink()
-    return BenchEvidence(
+    return BenchRecord(
         schema=SCHEMA,
         kind="bench",
         tool=__version__,

@@ -15,14 +15,14 @@ from audit.gate.verdict import Condition, Found, Standing
 from audit.plan import Backend
 from audit.project import Project
 from audit.records.folder import REPORT
-from audit.records.run import Audit, Evidence
-from audit.records.sanitize import Checked, SanitizeEvidence, Suppression
+from audit.records.run import Audit, RunRecord
+from audit.records.sanitize import Checked, SanitizeRecord, Suppression
 from audit.records.verify import Verified
 from audit.sanitize.suppressions import declared
 
 _NAMED = 3
 
-AnySpoken = Sequence[Spoken[Evidence, Audit]] | Sequence[Spoken[SanitizeEvidence, Checked]]
+AnySpoken = Sequence[Spoken[RunRecord, Audit]] | Sequence[Spoken[SanitizeRecord, Checked]]
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Grounds:
     today: date
     suppressions: tuple[Suppression, ...] = ()
     found: list[Found] = field(default_factory=list)
-    sessions: dict[Path, SanitizeEvidence] = field(default_factory=dict)
+    sessions: dict[Path, SanitizeRecord] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.suppressions = declared(self.project)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from audit.checks.result import Verdict
 from audit.compile.identity import BuildIdentity
-from audit.records.run import Machine
+from audit.records.kind import Draft, Headline, Kind
+from audit.records.machine import Machine
 
 SCHEMA = 1
 
@@ -77,7 +81,7 @@ class Skipped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: str
 
 
-class BenchEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BenchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything about one bench."""
 
     schema: int
@@ -100,3 +104,69 @@ class BenchEvidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     skipped: tuple[Skipped, ...]
     peers: dict[str, str]  # peer -> its package and version
     seconds: float
+
+
+CURVE = "curve.json"
+"""The frozen curve that the bench was compared with, where there was one."""
+
+
+def draft(runs: Path, shape: str) -> Draft:
+    """The folder of a bench in the making."""
+    return Draft(runs, KIND, f"bench-{shape}", {})
+
+
+def _lacks(record: BenchRecord) -> Iterator[str]:
+    if not record.points:
+        yield "nothing was timed"
+
+
+def _disagrees(record: BenchRecord, files: Mapping[str, bytes]) -> Iterator[str]:  # noqa: ARG001
+    compared = {(one.variant, one.context): one for one in record.checked}
+    for point in record.points:
+        for pair in point.pairs:
+            where = f"{pair.b} beside {pair.a} at {point.context:,} tokens"
+            trials = {len(pair.a_ms), len(pair.b_ms), len(pair.again_ms)}
+            if trials != {record.method.trials}:
+                yield f"{where}: expected {record.method.trials} trials of each arm, but got {sorted(trials)}"
+            if not all(ms > 0 for ms in (*pair.a_ms, *pair.b_ms, *pair.again_ms)):
+                yield f"{where}: a time that is not above zero"
+            ours = [pair.a] if pair.b_is_peer else [pair.a, pair.b]
+            yield from (f"{where}: no build of {name} is recorded" for name in ours if name not in record.builds)
+            if pair.b_is_peer and pair.b not in record.peers:
+                yield f"{where}: the peer's package is not recorded"
+            for name in ours:
+                if (one := compared.get((name, point.context))) and one.differing:
+                    yield f"{where}: timed, though {one.differing} bytes of {name} differ"
+
+
+def _headline(record: BenchRecord) -> Headline:
+    """Times have no verdict; the bytes that were compared before have one."""
+    differing = [one for one in record.checked if one.differing]
+    verdict: Verdict = "fail" if differing else "pass" if record.points and record.checked else "inconclusive"
+    pairs, compared = sum(len(point.pairs) for point in record.points), sum(one.nbytes for one in record.checked)
+    total = sum(one.differing for one in differing)
+    named = [f"{one.variant} at {one.context:,} tokens: {one.differing:,} of {one.nbytes:,} bytes" for one in differing]
+    problem = "" if verdict == "pass" else "nothing was timed, or no bytes were compared"
+    return Headline(
+        operator=record.operator,
+        shape=record.shape,
+        backend="cuda",
+        verdict=verdict,
+        counts=f"{pairs} pair{'' if pairs == 1 else 's'} timed, {total:,} of {compared:,} bytes differ",
+        problem=f"differs from its parent: {', '.join(named)}" if named else problem,
+    )
+
+
+KIND = Kind(
+    name="bench",
+    title="a bench",
+    file="bench.json",
+    record=BenchRecord,
+    schemas=(SCHEMA,),
+    beside=(),
+    lacks=_lacks,
+    disagrees=_disagrees,
+    headline=_headline,
+    page="audit.report.bench_page",
+    optional=(CURVE,),
+)

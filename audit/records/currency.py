@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TypeAlias
 
 import msgspec
 
@@ -12,11 +11,8 @@ from audit.capture.store import CaptureStore
 from audit.compile.identity import BuildIdentity, sha256_of_file
 from audit.errors import CaptureError
 from audit.project import Project
-from audit.records.bench import BenchEvidence
-from audit.records.run import Evidence
-from audit.records.sanitize import SanitizeEvidence
+from audit.records.kinds import Record, kind_of
 
-_Record: TypeAlias = Evidence | BenchEvidence | SanitizeEvidence
 _OF_A_REVISION = re.compile(r".+@[0-9a-f]{12}-.+")
 
 
@@ -32,7 +28,7 @@ class Stale(msgspec.Struct, frozen=True):
         return tuple(f"{name} {how}" for name, how in (*self.sources.items(), *self.captures.items()))
 
 
-def stale(record: _Record, project: Project) -> Stale:
+def stale(record: Record, project: Project) -> Stale:
     """What a record's builds and captures were made from, where that is another thing now.
 
     Builds of another git revision are compared with nothing: their sources are that revision's.
@@ -40,7 +36,7 @@ def stale(record: _Record, project: Project) -> Stale:
     builds = {key: build for key, build in record.builds.items() if not _OF_A_REVISION.fullmatch(key)}
     sources = dict(_sources(builds, project))
     changed = tuple(key for key, build in builds.items() if sources.keys() & build.sources.keys())
-    captures = dict(_captures(record, project)) if isinstance(record, Evidence) else {}
+    captures = dict(_captures(kind_of(record).captures(record), project))
     return Stale(sources, captures, changed)
 
 
@@ -56,8 +52,7 @@ def _sources(builds: Mapping[str, BuildIdentity], project: Project) -> Iterator[
             yield name, "is gone" if now[name] is None else "has changed"
 
 
-def _captures(evidence: Evidence, project: Project) -> Iterator[tuple[str, str]]:
-    used = {record.case.capture: record.capture_sha256 for record in evidence.cases if record.case.capture}
+def _captures(used: Mapping[str, str | None], project: Project) -> Iterator[tuple[str, str]]:
     if not used:
         return
     if project.captures is None:

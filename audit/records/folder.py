@@ -1,7 +1,7 @@
 """A folder of evidence on disk, whatever its record is: written aside, renamed when whole, never overwritten.
 
 A run writes into `.<name>.partial`; nothing that a reader accepts exists before the last rename. A whole folder
-lists every file in SHA256SUMS (readable by `sha256sum -c`), among them statement.json, which ordinary tools can sign.
+lists every file in SHA256SUMS, readable by `sha256sum -c`.
 """
 
 from __future__ import annotations
@@ -18,14 +18,13 @@ from typing import TypeVar
 import msgspec
 
 from audit.errors import EvidenceError
-from audit.records import packing, statement
+from audit.records import packing
 from audit.records.packing import SIZE_LIMIT
-from audit.records.statement import STATEMENT
 
 REPORT, SUMS = "report.html", "SHA256SUMS"
 _LINE = re.compile(rb"(?P<digest>[0-9a-f]{64})  (?P<name>[^\n\0]+)")
 _NAMES_TRIED = 100
-_Record = TypeVar("_Record", bound=msgspec.Struct)
+_Record = TypeVar("_Record")
 
 
 class Partial:
@@ -37,9 +36,9 @@ class Partial:
     def __init__(self, runs: Path, label: str, first: Mapping[str, bytes]) -> None:
         now = datetime.now(UTC)
         self.started = now.isoformat(timespec="seconds")
-        self._first = tuple(first)
+        self.first = dict(first)
         try:
-            runs.mkdir(parents=True, exist_ok=True)
+            _make(runs)
             self.final, self.folder = _claimed(runs, f"{now:%Y%m%dT%H%M%SZ}-{label}")
             for name, content in first.items():
                 write(self.folder / name, content)
@@ -49,11 +48,10 @@ class Partial:
             ) from None
 
     def seal(self, files: Mapping[str, bytes]) -> Path:
-        """Write the files and a statement about them, flush them to disk, rename; the folder of the whole evidence."""
+        """Write the files beside the first ones, flush them to disk, rename; the whole folder."""
+        whole = {**files, **self.first}
         try:
-            whole = {**files, **{name: (self.folder / name).read_bytes() for name in self._first}}
-            whole[STATEMENT] = statement.of(whole)
-            for name in whole.keys() - set(self._first):
+            for name in whole.keys() - self.first.keys():
                 write(self.folder / name, whole[name])
             write(self.folder / SUMS, sums(whole))
             flush_folder(self.folder)
@@ -160,6 +158,15 @@ def listed(folder: Path) -> dict[str, str]:
     if len(found) != len(lines) or not content.endswith(b"\n"):
         raise EvidenceError(f"{folder / SUMS}: expected lines of a sha256, two spaces and a name; it was altered")
     return found
+
+
+def _make(runs: Path) -> None:
+    """A folder of runs that is made here ignores itself in git; one that was there is left as it is."""
+    try:
+        runs.mkdir(parents=True)
+    except FileExistsError:
+        return
+    (runs / ".gitignore").write_text("*\n")
 
 
 def _claimed(runs: Path, stem: str) -> tuple[Path, Path]:

@@ -8,7 +8,18 @@ import platform
 import subprocess
 from pathlib import Path
 
-from audit.records.run import Machine
+import msgspec
+
+
+class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where it ran."""
+
+    system: str
+    processor: str
+    cores: int
+    python: str
+    packages: dict[str, str]
+    device: str | None = None  # the GPU, where kernels ran on one
 
 
 def describe(device: str | None = None) -> Machine:

@@ -1,7 +1,7 @@
-"""Evidence that is to be kept: the same folder in another place, its record and plan compressed to a fiftieth.
+"""Evidence to keep: a copy of the folder without its pages, its record and plan compressed.
 
-SHA256SUMS lists what lies there. Every other file, the statement among them, stays as it is: it speaks of what the
-record holds. Whatever reads evidence reads both forms.
+`audit report` renders the pages again. The statement stays as it is, so that a signature over it holds: it also lists
+the pages. SHA256SUMS lists what is kept. Whatever reads evidence reads both forms.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from pathlib import Path
 
 from audit.errors import EvidenceError
 from audit.records import folder, packing
+from audit.records.kinds import kind_in
 from audit.records.statement import STATEMENT
 
 
@@ -19,9 +20,9 @@ def retain(home: Path, kept: Path) -> Path:
 
     Raises EvidenceError where it is not unaltered, or there is one of that name.
     """
-    files = folder.verified(home)
-    records = [name for name in files if name.endswith(".json") and name != STATEMENT]
-    lying = packing.packed(files, records)
+    evidence = kind_in(home).files
+    files = {name: content for name, content in folder.verified(home).items() if name in (*evidence, STATEMENT)}
+    lying = packing.packed(files, evidence)
     final, partial = kept / home.name, kept / f".{home.name}.partial"
     if final.exists():
         raise EvidenceError(f"{final}: is there already; evidence is never overwritten")

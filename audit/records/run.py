@@ -1,13 +1,20 @@
-"""The record of one run. Unknown fields are refused; `schema` says which version of this file wrote it."""
+"""The record of one audit run. Unknown fields are refused; `schema` says which version of this file wrote it."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
 import msgspec
 
-from audit.checks.result import Result, Verdict
+from audit.checks.result import Result, Verdict, worst
 from audit.compile.identity import BuildIdentity
 from audit.metrics import Metric
 from audit.plan import Plan
+from audit.records import derive
+from audit.records.kind import PLAN, Draft, Headline, Kind
+from audit.records.machine import Machine
 from audit.spec import Case
 from audit.vacuity import Exposure, OmissionShare, unseen
 
@@ -15,17 +22,6 @@ SCHEMA = 3
 OLDER = (1, 2)
 """Versions that are still read. Schema 2 added what the compiler says of a cubin, and what its launches ask for;
 schema 3 where bytes differ, and how many elements lie how many ULP away."""
-
-
-class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where it ran."""
-
-    system: str
-    processor: str
-    cores: int
-    python: str
-    packages: dict[str, str]
-    device: str | None = None  # the GPU, where kernels ran on one
 
 
 class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,7 +61,7 @@ class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     vacuous: tuple[str, ...] = ()  # mutations that no check told from the right result in any case
 
 
-class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything about one run."""
 
     schema: int
@@ -100,3 +96,100 @@ def summarize(plan: Plan, audits: tuple[Audit, ...], exposures: tuple[Exposure, 
         seconds,
         vacuous,
     )
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """A check that did not pass for one variant in one case: its first result, and every step where it did so."""
+
+    audit: Audit
+    result: Result
+    steps: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """Variant, case and steps in words."""
+        steps = f", {'steps' if len(self.steps) > 1 else 'step'} {', '.join(self.steps)}" if self.steps else ""
+        return f"{self.audit.variant}, {self.audit.case}{steps}"
+
+
+def findings(evidence: RunRecord) -> list[Finding]:
+    """All findings, failures before what is inconclusive."""
+    found: dict[tuple[str, str, str, Verdict], list[tuple[Audit, Result]]] = {}
+    for audit in evidence.audits:
+        for result in audit.results:
+            if result.verdict != "pass":
+                key = (audit.case, audit.variant, result.check, result.verdict)
+                found.setdefault(key, []).append((audit, result))
+    told = [Finding(*same[0], tuple(result.step for _, result in same if result.step)) for same in found.values()]
+    return sorted(told, key=lambda finding: finding.result.verdict != "fail")
+
+
+def draft(runs: Path, plan: Plan) -> Draft:
+    """The folder of a run in the making: the plan stands in it before anything runs."""
+    return Draft(runs, KIND, plan.shape, {PLAN: plan})
+
+
+def _lacks(record: RunRecord) -> Iterator[str]:
+    planned = _planned(record)
+    missing = Counter(planned) - Counter((audit.case, audit.variant) for audit in record.audits)
+    yield from (f"{variant} was planned in {case}, and has no result" for case, variant in missing)
+
+
+def _disagrees(record: RunRecord, files: Mapping[str, bytes]) -> Iterator[str]:
+    if derive.differs(files[PLAN], record.plan, Plan):
+        yield f"{PLAN} is not the plan that the record holds"
+    extra = Counter((audit.case, audit.variant) for audit in record.audits) - Counter(_planned(record))
+    yield from (f"{variant} in {case} has more results than were planned" for case, variant in extra)
+    ran = {audit.case for audit in record.audits}
+    cases = {case.id: case for case in record.plan.cases}
+    recorded = {one.case.id: one for one in record.cases}
+    yield from (f"case {name} has results and no record" for name in ran - recorded.keys())
+    for name, one in recorded.items():
+        if cases.get(name) != one.case:
+            yield f"case {name} is not the planned one"
+        if (one.capture_sha256 is None) != (one.case.capture is None):
+            yield f"case {name}: its capture has no digest"
+    for audit in record.audits:
+        if audit.verdict != (derived := worst([result.verdict for result in audit.results])):
+            yield f"{audit.variant} in {audit.case}: written {audit.verdict}, but its checks make {derived}"
+        if audit.build is not None and audit.build not in record.builds:
+            yield f"{audit.variant} in {audit.case}: its build {audit.build} is not recorded"
+    yield from (f"exposures name an unknown case {name}" for name in {e.case for e in record.exposures} - cases.keys())
+    derived_summary = summarize(record.plan, record.audits, record.exposures, record.summary.seconds)
+    yield from derive.fields("summary", record.summary, derived_summary)
+
+
+def _planned(record: RunRecord) -> list[tuple[str, str]]:
+    return [(case.id, variant.label) for case in record.plan.cases for variant in record.plan.variants]
+
+
+def _headline(record: RunRecord) -> Headline:
+    plan, summary = record.plan, record.summary
+    first = next(iter(findings(record)), None)
+    return Headline(
+        operator=plan.operator,
+        shape=plan.shape,
+        backend=plan.backend,
+        verdict=summary.verdict,
+        counts=f"{summary.passed} of {summary.planned} audits passed",
+        problem=f"{first.result.check}: {first.place}: {first.result.detail}" if first else "",
+    )
+
+
+def _captures(record: RunRecord) -> Mapping[str, str | None]:
+    return {one.case.capture: one.capture_sha256 for one in record.cases if one.case.capture}
+
+
+KIND = Kind(
+    name="audit",
+    title="an audit",
+    file="evidence.json",
+    record=RunRecord,
+    schemas=(SCHEMA, *OLDER),
+    beside=(PLAN,),
+    lacks=_lacks,
+    disagrees=_disagrees,
+    headline=_headline,
+    page="audit.report.run_page",
+    captures=_captures,
+)

@@ -7,7 +7,7 @@ with the digests of the plan and the record, so that a signature over the statem
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import msgspec
@@ -16,7 +16,6 @@ STATEMENT = "statement.json"
 TYPE = "https://in-toto.io/Statement/v1"
 PREDICATES = "urn:kernel-audit:evidence"
 """The predicates are this project's own: urn:kernel-audit:evidence:audit:v1, and of bench and sanitize likewise."""
-_RECORDS = {"evidence.json": "audit", "bench.json": "bench", "sanitize.json": "sanitize"}
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -51,17 +50,12 @@ class _Record(msgspec.Struct, frozen=True):
     summary: dict[str, Any] = {}
 
 
-def of(files: Mapping[str, bytes]) -> bytes:
+def of(files: Mapping[str, bytes], kind: str, record_file: str) -> bytes:
     """The statement about a folder's files, as the JSON that stands on disk; the same files give the same bytes.
 
     Old statements are compared with what this gives: whoever changes it takes a new version of the predicate.
     """
-    name, kind = next(((name, kind) for name, kind in _RECORDS.items() if name in files), ("", "files"))
-    record = (
-        msgspec.json.decode(files[name], type=_Record)
-        if name
-        else _Record(tool="", started="", command="", commit=None, builds={})
-    )
+    record = msgspec.json.decode(files[record_file], type=_Record)
     statement = Statement(
         type=TYPE,
         subject=_subjects(record.builds),
@@ -78,6 +72,24 @@ def of(files: Mapping[str, bytes]) -> bytes:
         },
     )
     return msgspec.json.format(msgspec.json.encode(statement), indent=1)
+
+
+def agrees(files: Mapping[str, bytes], kind: str, record_file: str, evidence: Collection[str]) -> bool:
+    """Whether the statement among a folder's files is the one about them.
+
+    A statement may also list what was rendered from the `evidence` files and is not kept.
+    """
+    rest = {name: content for name, content in files.items() if name != STATEMENT}
+    try:
+        written = msgspec.json.decode(files[STATEMENT], type=Statement)
+        listed = dict(written.predicate["files"])
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError):
+        return False
+    kept = {name: digest for name, digest in listed.items() if name in rest or name in evidence}
+    shown = msgspec.structs.replace(written, predicate={**written.predicate, "files": kept})
+    return msgspec.json.encode(shown) == msgspec.json.encode(
+        msgspec.json.decode(of(rest, kind, record_file), type=Statement)
+    )
 
 
 def _subjects(builds: Mapping[str, _Build]) -> tuple[Subject, ...]:

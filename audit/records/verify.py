@@ -8,33 +8,29 @@ file, is missing, or the record cannot be read. *Stale*: a source or capture in 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import msgspec
 
 from audit.checks.result import Verdict
 from audit.errors import EvidenceError
 from audit.project import Project
-from audit.records import agreement, bench_store, folder, packing, sanitize_store, statement
-from audit.records import run_store as store
-from audit.records.bench import BenchEvidence
+from audit.records import folder, packing, statement
 from audit.records.currency import Stale, stale
-from audit.records.run import Evidence
-from audit.records.sanitize import SanitizeEvidence
+from audit.records.kinds import FILES, KINDS, Record, home_of
 from audit.records.statement import STATEMENT
 
-Kind = Literal["altered", "contradictory", "not whole", "stale"]
-Record: TypeAlias = Evidence | BenchEvidence | SanitizeEvidence
-_FAILS: tuple[Kind, ...] = ("altered", "contradictory")
+Flaw = Literal["altered", "contradictory", "not whole", "stale"]
+_FAILS: tuple[Flaw, ...] = ("altered", "contradictory")
 
 
 class Fault(msgspec.Struct, frozen=True):
     """One thing that is wrong with a folder, in a sentence."""
 
-    kind: Kind
+    kind: Flaw
     what: str
 
 
@@ -68,7 +64,7 @@ class Verified:
 
 def verify(path: Path, project: Project) -> Verified:
     """Look at one folder of evidence (or at the record in it); nothing is raised for what is wrong with it."""
-    home = path.parent if packing.plain(path.name) in _KINDS else path
+    home = home_of(path)
     try:
         files = _files(home)
     except EvidenceError as error:
@@ -77,21 +73,18 @@ def verify(path: Path, project: Project) -> Verified:
     if faults := [*_bytes(home, files)]:
         return Verified(home, None, tuple(faults))
     there = {packing.plain(name) for name in files}
-    name = next((name for name in _KINDS if name in there), None)
-    if name is None:
-        return Verified(home, None, (Fault("not whole", f"{home}: expected one of {', '.join(_KINDS)} to be listed"),))
-    kind = _KINDS[name]
-    if missing := [needed for needed in kind.needed if needed not in there]:
+    kind = next((kind for kind in KINDS if kind.file in there), None)
+    if kind is None:
+        return Verified(home, None, (Fault("not whole", f"{home}: expected one of {', '.join(FILES)} to be listed"),))
+    if missing := [needed for needed in kind.beside if needed not in there]:
         return Verified(home, None, (Fault("not whole", f"{home}: lacks {', '.join(missing)}"),))
     try:
         files = {packing.plain(name): packing.unpacked(name, content, home) for name, content in files.items()}
-        record = kind.load(home)
+        record: Record = kind.decode(files[kind.file], home / kind.file)
     except EvidenceError as error:
         return Verified(home, None, (Fault("not whole", str(error)),))
     contradictions = [Fault("contradictory", what) for what in kind.disagrees(record, files)]
-    if STATEMENT in files and files[STATEMENT] != statement.of(
-        {name: content for name, content in files.items() if name != STATEMENT}
-    ):
+    if STATEMENT in files and not statement.agrees(files, kind.name, kind.file, kind.files):
         contradictions.append(Fault("contradictory", f"{STATEMENT} is not the statement about this record"))
     lacking = [Fault("not whole", what) for what in kind.lacks(record)]
     changed = stale(record, project)
@@ -105,35 +98,13 @@ def find(path: Path) -> tuple[Path, ...]:
 
     Folders of runs that did not finish are left out, unless one is named.
     """
-    home = path.parent if packing.plain(path.name) in _KINDS or path.name == folder.SUMS else path
-    if (home / folder.SUMS).is_file() or any(packing.lies(home, name) for name in _KINDS):
+    home = home_of(path)
+    if (home / folder.SUMS).is_file() or any(packing.lies(home, name) for name in FILES):
         return (home,)
-    marks = (folder.SUMS, *_KINDS)
+    marks = (folder.SUMS, *FILES)
     found = {file.parent for mark in marks for file in home.rglob(mark)}
     inside = sorted(each for each in found if not any(part.startswith(".") for part in each.relative_to(home).parts))
     return tuple(inside) or (home,)
-
-
-@dataclass(frozen=True)
-class _Kind:
-    needed: tuple[str, ...]
-    load: Callable[[Path], Record]
-    disagrees: Callable[[Record, dict[str, bytes]], Iterator[str]]
-    lacks: Callable[[Record], Iterator[str]]
-
-
-_KINDS = {
-    store.EVIDENCE: _Kind((store.PLAN, folder.REPORT), store.load, agreement.audit_disagrees, agreement.lacks),
-    bench_store.BENCH: _Kind(
-        (folder.REPORT,), lambda home: bench_store.load(home).evidence, agreement.bench_disagrees, agreement.lacks
-    ),
-    sanitize_store.SANITIZE: _Kind(
-        (sanitize_store.PLAN, folder.REPORT),
-        sanitize_store.load,
-        agreement.sanitize_disagrees,
-        agreement.lacks,
-    ),
-}
 
 
 def _files(home: Path) -> dict[str, bytes]:

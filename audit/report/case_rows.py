@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 
 from audit.checks.result import Verdict, worst
-from audit.records.run import Audit, CaseRecord, Evidence
+from audit.records.run import Audit, CaseRecord, RunRecord
 from audit.report.anchors import case_anchor, finding_anchor
 from audit.report.conditions import ORDER
 from audit.report.errors import main_axis
@@ -30,7 +30,7 @@ class CaseBlock(msgspec.Struct, frozen=True):
     lines: tuple[tuple[str, Audit | None, tuple[tuple[str, str], ...]], ...]  # ... (verdict, anchor of its finding)
 
 
-def blocks(evidence: Evidence, rows: Sequence[Row], anchors: Collection[str]) -> list[CaseBlock]:
+def blocks(evidence: RunRecord, rows: Sequence[Row], anchors: Collection[str]) -> list[CaseBlock]:
     records = {record.case.id: record for record in evidence.cases}
     shown: list[CaseBlock] = []
     audits = 0
@@ -47,7 +47,7 @@ def blocks(evidence: Evidence, rows: Sequence[Row], anchors: Collection[str]) ->
     return shown
 
 
-def _verdicts(evidence: Evidence, audit: Audit, anchors: Collection[str]) -> tuple[tuple[str, str], ...]:
+def _verdicts(evidence: RunRecord, audit: Audit, anchors: Collection[str]) -> tuple[tuple[str, str], ...]:
     by_check: dict[str, list[Verdict]] = {}
     finding: dict[str, str] = {}
     for result in audit.results:
@@ -62,7 +62,7 @@ def _verdicts(evidence: Evidence, audit: Audit, anchors: Collection[str]) -> tup
     )
 
 
-def labels(evidence: Evidence) -> dict[str, str]:
+def labels(evidence: RunRecord) -> dict[str, str]:
     """A short name for each case: its origin, or its value of the main axis; and what else is unusual about it."""
     cases = evidence.plan.cases
     main = main_axis(evidence)

@@ -9,17 +9,11 @@ import msgspec
 from audit.errors import EvidenceError
 from audit.plan import Backend
 from audit.project import Project
-from audit.records import bench_store, folder, packing, sanitize_store
-from audit.records import run_store as store
-from audit.records.bench import BenchEvidence
-from audit.records.findings import findings
-from audit.records.run import Evidence
-from audit.records.sanitize import SanitizeEvidence
+from audit.records import folder, packing, sanitize
+from audit.records.kinds import KINDS, kind_of
+from audit.records.sanitize import SanitizeRecord
 from audit.records.verify import Verified, find, verify
 from audit.report.index import Entry, entry_of
-
-RETAINED = "reports"
-"""Where a project keeps evidence."""
 
 
 class Closed(msgspec.Struct, frozen=True):
@@ -58,7 +52,7 @@ def surroundings(project: Project, operator: str) -> Surroundings:
     """What the project says of one of its operators now; nothing where it has no such operator any more."""
     declared = project.operators.get(operator)
     closed = [variant for variant in declared.variants if variant.status == "closed"] if declared else []
-    place = project.root / RETAINED
+    place = project.reports
     homes = [home for home in find(place) if home != place] if place.is_dir() else []
     looked = [verify(home, project) for home in homes if _matters(home, operator)]
     told = [(one, entry_of(one, project.root)) for one in looked]
@@ -68,7 +62,7 @@ def surroundings(project: Project, operator: str) -> Surroundings:
         sessions=tuple(
             Session(entry, one.record.plan.backend, summary.canaries, summary.canaries_found)
             for one, entry in told
-            if one.sound and isinstance(one.record, SanitizeEvidence) and (summary := one.record.summary)
+            if one.sound and isinstance(one.record, SanitizeRecord) and (summary := one.record.summary)
         ),
         failures=tuple(Failure(entry, _why(one)) for one, entry in told if entry.verdict != "pass"),
     )
@@ -92,14 +86,14 @@ class _Glance(msgspec.Struct, frozen=True):
 
 def _matters(home: Path, operator: str) -> bool:
     """Whether evidence is a session of the operator, or may be a failure; one that cannot be read may be of any."""
-    for name in (store.EVIDENCE, sanitize_store.SANITIZE, bench_store.BENCH):
-        if packing.lies(home, name):
+    for kind in KINDS:
+        if packing.lies(home, kind.file):
             try:
-                seen = msgspec.json.decode(packing.read(home, name), type=_Glance)
+                seen = msgspec.json.decode(packing.read(home, kind.file), type=_Glance)
             except (msgspec.DecodeError, UnicodeDecodeError, OSError, EvidenceError):
                 return True
             ours = operator in (seen.operator, seen.plan.operator)
-            return ours and (name == sanitize_store.SANITIZE or seen.summary.verdict != "pass")
+            return ours and (kind is sanitize.KIND or seen.summary.verdict != "pass")
     return (home / folder.SUMS).is_file()
 
 
@@ -107,11 +101,4 @@ def _why(one: Verified) -> str:
     record = one.record
     if record is None or not one.sound:
         return next((fault.what for fault in one.faults if fault.kind != "stale"), "")
-    if isinstance(record, Evidence):
-        first = next(iter(findings(record)), None)
-        return f"{first.result.check}: {first.place}: {first.result.detail}" if first else ""
-    if isinstance(record, BenchEvidence):
-        wrong = [one for one in record.checked if one.differing]
-        told = [f"{one.variant} at {one.context:,} tokens: {one.differing:,} of {one.nbytes:,} bytes" for one in wrong]
-        return f"not as the parent's: {', '.join(told)}" if told else "nothing was timed, or no bytes were compared"
-    return next(iter(record.summary.reasons), "")
+    return kind_of(record).headline(record).problem

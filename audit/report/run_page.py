@@ -6,12 +6,12 @@ beside it as a file of its own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from audit.checks.result import Figure
-from audit.records.findings import findings
+from audit.project import Project
 from audit.records.folder import REPORT
-from audit.records.run import CaseRecord, Evidence
+from audit.records.run import CaseRecord, RunRecord, findings
 from audit.report import attachments, captured, errors, failures, tables
 from audit.report import case_rows as blocks
 from audit.report.anchors import case_anchor, closed_anchor, finding_anchor
@@ -19,7 +19,8 @@ from audit.report.attachments import Attachment
 from audit.report.case_rows import CaseBlock
 from audit.report.conditions import Condition, conditions, counted
 from audit.report.failures import Failure
-from audit.report.project_context import Closed, Surroundings
+from audit.report.point import NamedPoint, Point, badness
+from audit.report.project_context import Closed, Surroundings, surroundings
 from audit.report.tables import value
 from audit.report.template import template
 
@@ -29,13 +30,30 @@ _ROWS, _INPUTS, _COLUMNS = 300, 1000, 60
 _ALONE = Surroundings()
 
 
-def render(evidence: Evidence, around: Surroundings = _ALONE) -> str:
-    """The page for one run. Everything from the evidence is escaped."""
-    return pages(evidence, around)[REPORT].decode()
+def pages(record: RunRecord, _files: Mapping[str, bytes], project: Project | None) -> dict[str, bytes]:
+    """The page of a run with what its project keeps beside it, and the files that the page links to, by name."""
+    return render(record, surroundings(project, record.plan.operator) if project else _ALONE)
 
 
-def pages(evidence: Evidence, around: Surroundings = _ALONE) -> dict[str, bytes]:
-    """The page for one run, and the files beside it that it links to, by name; `around`: what its project knows."""
+def points(record: RunRecord) -> Iterator[NamedPoint]:
+    """What two runs can be compared by."""
+    for one in conditions(record):
+        limit = f", {one.measured} of {one.limit}" if one.measured and one.limit else ""
+        yield ("condition", one.name), Point(f"{one.state}, {one.told}{limit}", *2 * (badness(one.state),))
+    ran = {(audit.case, audit.variant): audit.verdict for audit in record.audits}
+    for case in record.plan.cases:
+        for variant in record.plan.variants:
+            yield ("verdict", f"{variant.label}, {case.id}"), Point.of(ran.get((case.id, variant.label)))
+    for row in tables.error_table(record):
+        if row.result.measured:
+            error = value(row.result.measured)
+            yield ("error", f"{row.bound}, {row.variant}, {row.case}"), Point(row.result.measured.text, error, error)
+    for each in record.cases:
+        yield ("inputs", each.case.id), Point(each.inputs_sha256)
+
+
+def render(evidence: RunRecord, around: Surroundings = _ALONE) -> dict[str, bytes]:
+    """The page for one run, and the files beside it that it links to. Everything from the record is escaped."""
     error_rows, metric_rows, rows = tables.error_table(evidence), tables.metric_rows(evidence), tables.matrix(evidence)
     found = conditions(evidence)
     shown = failures.failures(evidence, found)
@@ -94,7 +112,7 @@ def pages(evidence: Evidence, around: Surroundings = _ALONE) -> dict[str, bytes]
     return {REPORT: page.encode(), **{each.name: each.content for each in beside.values()}}
 
 
-def _closed(evidence: Evidence, around: Surroundings) -> list[Closed]:
+def _closed(evidence: RunRecord, around: Surroundings) -> list[Closed]:
     """Those of the plan as it recorded them, then the others of the project."""
     planned = {
         variant.name: Closed(variant.label, variant.why, variant.evidence)
@@ -114,7 +132,7 @@ def _link(condition: Condition, anchors: set[str]) -> str:
     return f"#{anchor}" if anchor in anchors else f"#{case_anchor(condition.audit.case)}"
 
 
-def _launches(evidence: Evidence) -> tuple[int, int]:
+def _launches(evidence: RunRecord) -> tuple[int, int]:
     """Seen and planned, of all executions that completed."""
     seen = planned = 0
     for audit in evidence.audits:
@@ -125,7 +143,7 @@ def _launches(evidence: Evidence) -> tuple[int, int]:
     return seen, planned
 
 
-def _by_variant(evidence: Evidence, verdict: str) -> dict[str, int]:
+def _by_variant(evidence: RunRecord, verdict: str) -> dict[str, int]:
     return {
         variant.label: sum(audit.verdict == verdict and audit.variant == variant.label for audit in evidence.audits)
         for variant in evidence.plan.variants
@@ -133,7 +151,7 @@ def _by_variant(evidence: Evidence, verdict: str) -> dict[str, int]:
 
 
 def _index(
-    evidence: Evidence, cases: Sequence[CaseBlock], shown: Sequence[Failure], found: Sequence[Condition]
+    evidence: RunRecord, cases: Sequence[CaseBlock], shown: Sequence[Failure], found: Sequence[Condition]
 ) -> dict[str, object]:
     """What the page's filters work on."""
     return {

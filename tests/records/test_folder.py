@@ -73,7 +73,7 @@ def test_a_full_disk_leaves_nothing_that_reads_as_a_result(tmp_path: Path, room:
         folder.verified(left, ())
 
 
-def test_the_statement_is_in_toto_v1(tmp_path: Path) -> None:
+def test_the_statement_is_in_toto_v1() -> None:
     record = {
         "tool": "0.1.0",
         "started": "2026-11-01T10:00:00+00:00",
@@ -83,8 +83,7 @@ def test_the_statement_is_in_toto_v1(tmp_path: Path) -> None:
         "summary": {"verdict": "pass", "planned": 4},
     }
     raw = json.dumps(record).encode()
-    path = folder.Partial(tmp_path, "q6", {"plan.json": b"{}"}).seal({"evidence.json": raw})
-    made = json.loads((path / "statement.json").read_bytes())
+    made = json.loads(statement.of({"plan.json": b"{}", "evidence.json": raw}, "audit", "evidence.json"))
     assert set(made) == {"_type", "subject", "predicateType", "predicate"}
     assert made["_type"] == "https://in-toto.io/Statement/v1"
     assert made["predicateType"] == "urn:kernel-audit:evidence:audit:v1"
@@ -99,18 +98,38 @@ def test_the_statement_is_in_toto_v1(tmp_path: Path) -> None:
     assert made["predicate"]["summary"] == {"verdict": "pass", "planned": 4}
     assert made["predicate"]["files"]["evidence.json"] == {"sha256": hashlib.sha256(raw).hexdigest()}
     assert set(made["predicate"]["files"]) == {"evidence.json", "plan.json"}
-    assert "statement.json" in (path / folder.SUMS).read_text()
 
 
 def test_the_statement_of_the_same_files_is_the_same() -> None:
-    files = {"plan.json": b"{}", "report.html": b""}
-    assert statement.of(files) == statement.of(dict(reversed(files.items())))
+    record = {"tool": "", "started": "", "command": "", "commit": None, "builds": {}}
+    files = {"plan.json": b"{}", "evidence.json": json.dumps(record).encode()}
+    made = statement.of(files, "audit", "evidence.json")
+    assert made == statement.of(dict(reversed(files.items())), "audit", "evidence.json")
+
+
+def test_a_statement_may_list_pages_that_are_not_kept_and_no_evidence_that_is_not() -> None:
+    record = {"tool": "", "started": "", "command": "", "commit": None, "builds": {}}
+    whole = {"plan.json": b"{}", "evidence.json": json.dumps(record).encode(), "report.html": b"<p>"}
+    made = statement.of(whole, "audit", "evidence.json")
+    evidence = ("evidence.json", "plan.json")
+
+    def agrees(*absent: str, **changed: bytes) -> bool:
+        files = {**whole, **changed, "statement.json": made}
+        kept = {name: content for name, content in files.items() if name not in absent}
+        return statement.agrees(kept, "audit", "evidence.json", evidence)
+
+    assert agrees()
+    assert agrees("report.html")
+    assert not agrees("plan.json")
+    assert not agrees(**{"report.html": b"<p>other"})
+    assert not agrees(**{"plan.json": b"[]"})
+    assert not agrees(**{"added.csv": b""})
 
 
 @pytest.mark.parametrize("line", ["no digest", "0" * 63 + "G  a", "0" * 64 + " a", "0" * 64 + "  a.html", ""])
 def test_a_line_that_is_none_is_refused(tmp_path: Path, line: str) -> None:
     path = folder.Partial(tmp_path, "q6", {}).seal({"a.html": b""})
-    assert set(folder.listed(path)) == {"a.html", "statement.json"}
+    assert set(folder.listed(path)) == {"a.html"}
     with (path / folder.SUMS).open("a") as file:
         file.write(f"{line}\n")
     with pytest.raises(EvidenceError, match="it was altered"):

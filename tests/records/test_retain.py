@@ -14,8 +14,8 @@ from audit.errors import EvidenceError
 from audit.project import Project
 from audit.project import find as find_project
 from audit.records import folder as folders
-from audit.records import packing, sanitize_store
-from audit.records import run_store as store
+from audit.records import packing, sanitize
+from audit.records import run as run_record
 from audit.records.retain import retain
 from audit.records.verify import find, verify
 
@@ -53,12 +53,13 @@ def test_it_is_the_same_evidence_in_fewer_bytes(project: Project, kept: list[Pat
         assert sorted(packing.plain(file.name) for file in retained.glob("*.gz")) == sorted(r.name for r in records)
         packed = sum(file.stat().st_size for file in retained.glob("*.gz"))
         assert packed < sum(file.stat().st_size for file in records) / 2
+        assert not list(retained.glob("*.html"))
         assert (retained / "statement.json").read_bytes() == (home / "statement.json").read_bytes()
-    assert kinds == {"Evidence", "SanitizeEvidence"}
+    assert kinds == {"RunRecord", "SanitizeRecord"}
 
 
 def test_every_reader_reads_it(project: Project, kept: list[Path], audit: Callable[..., Ran]) -> None:
-    loads = {"evidence.json": store.load, "sanitize.json": sanitize_store.load}
+    loads = {"evidence.json": run_record.KIND.load, "sanitize.json": sanitize.KIND.load}
     for home, retained in zip(homes(project), kept, strict=True):
         (name,) = [name for name in loads if (home / name).is_file()]
         assert loads[name](retained) == loads[name](home) == loads[name](retained / f"{name}.gz")
@@ -111,7 +112,7 @@ def test_what_cannot_be_unpacked_is_told(
     assert verify(retained, project).verdict == "inconclusive"
     assert said in verify(retained, project).told()
     with pytest.raises(EvidenceError, match=said):
-        store.load(retained)
+        run_record.KIND.load(retained)
 
 
 def test_a_bomb_is_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

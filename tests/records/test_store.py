@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from audit.errors import EvidenceError
-from audit.records import run_store as store
+from audit.records import run as run_record
 from audit.records.run import SCHEMA
 
 from ..conftest import Ran
@@ -37,7 +37,7 @@ def evidence(whole: Path, tmp_path: Path) -> Path:
 
 
 def test_what_was_written_can_be_read(evidence: Path) -> None:
-    record = store.load(evidence)
+    record = run_record.KIND.load(evidence)
     assert record.summary.verdict == "pass"
     assert record.summary.planned == record.summary.ran == 6
     assert (
@@ -58,21 +58,21 @@ def test_any_changed_byte_is_found(evidence: Path, name: str) -> None:
     for at in random.Random(1).sample(range(len(original)), 20):
         file.write_bytes(original[:at] + bytes([original[at] ^ 0x20]) + original[at + 1 :])
         with pytest.raises(EvidenceError, match="was altered"):
-            store.load(evidence)
+            run_record.KIND.load(evidence)
 
 
 @pytest.mark.parametrize("name", ["evidence.json", "plan.json", "SHA256SUMS"])
 def test_a_missing_file_is_found(evidence: Path, name: str) -> None:
     (evidence / name).unlink()
     with pytest.raises(EvidenceError):
-        store.load(evidence)
+        run_record.KIND.load(evidence)
 
 
 def test_a_listed_name_cannot_leave_the_folder(evidence: Path) -> None:
     sums = evidence / "SHA256SUMS"
     sums.write_text(sums.read_text() + f"{'0' * 64}  ../../etc/passwd\n")
     with pytest.raises(EvidenceError, match="not a plain file of this folder"):
-        store.load(evidence)
+        run_record.KIND.load(evidence)
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_listed_name_cannot_leave_the_folder(evidence: Path) -> None:
 def test_foreign_records_are_refused(evidence: Path, change: dict[str, object], words: str) -> None:
     record = {**json.loads((evidence / "evidence.json").read_bytes()), **change}
     with pytest.raises(EvidenceError, match=words):
-        store.decode(json.dumps(record).encode(), evidence / "evidence.json")
+        run_record.KIND.decode(json.dumps(record).encode(), evidence / "evidence.json")
 
 
 def test_a_killed_run_leaves_nothing_that_reads_as_a_result(softmax_project: Path) -> None:
@@ -107,9 +107,9 @@ def test_a_killed_run_leaves_nothing_that_reads_as_a_result(softmax_project: Pat
         for folder in runs.iterdir() if runs.exists() else ():
             if folder.name.startswith("."):
                 with pytest.raises(EvidenceError):
-                    store.load(folder)
+                    run_record.KIND.load(folder)
             else:
-                assert store.load(folder).summary.verdict == "pass"
+                assert run_record.KIND.load(folder).summary.verdict == "pass"
     assert killed >= 6
 
 

@@ -14,12 +14,13 @@ import pytest
 from audit.checks.result import Result
 from audit.project import Project
 from audit.project import find as find_project
-from audit.records import bench_store, sanitize_store
+from audit.records import bench as bench_record
 from audit.records import folder as folders
-from audit.records import run_store as store
-from audit.records.bench import BenchEvidence
-from audit.records.run import Evidence
-from audit.records.sanitize import SanitizeEvidence
+from audit.records import run as run_record
+from audit.records import sanitize
+from audit.records.bench import BenchRecord
+from audit.records.run import RunRecord
+from audit.records.sanitize import SanitizeRecord
 from audit.records.verify import find, verify
 
 from ..bench.records import bench, pair, point
@@ -109,9 +110,16 @@ def test_a_missing_file_is_not_whole(project: Project, name: str) -> None:
 
 def test_a_file_and_its_line_taken_away_are_missed(project: Project) -> None:
     folder = audit_in(project)
-    (folder / "report.html").unlink()
+    (folder / "plan.json").unlink()
     sealed(folder)
     assert kinds(folder, project) == {"not whole"}
+
+
+def test_a_page_and_its_line_may_be_taken_away(project: Project) -> None:
+    folder = audit_in(project)
+    (folder / "report.html").unlink()
+    sealed(folder)
+    assert kinds(folder, project) == set()
 
 
 def test_a_file_that_nobody_lists_is_told_but_a_signature_is_not(project: Project) -> None:
@@ -138,31 +146,31 @@ def test_an_unknown_schema_is_inconclusive(project: Project, change: dict[str, o
     assert (kinds(folder, project), verify(folder, project).verdict) == ({"not whole"}, "inconclusive")
 
 
-def drop_case(evidence: Evidence) -> Evidence:
+def drop_case(evidence: RunRecord) -> RunRecord:
     plan = msgspec.structs.replace(evidence.plan, cases=evidence.plan.cases[1:])
     return msgspec.structs.replace(evidence, plan=plan)
 
 
-def drop_audit(evidence: Evidence) -> Evidence:
+def drop_audit(evidence: RunRecord) -> RunRecord:
     return msgspec.structs.replace(evidence, audits=evidence.audits[1:])
 
 
-def another_verdict(evidence: Evidence) -> Evidence:
+def another_verdict(evidence: RunRecord) -> RunRecord:
     failed = msgspec.structs.replace(
         evidence.audits[0], results=(*evidence.audits[0].results, Result("bytes", "fail", "differs"))
     )
     return msgspec.structs.replace(evidence, audits=(failed, *evidence.audits[1:]))
 
 
-def other_counts(evidence: Evidence) -> Evidence:
+def other_counts(evidence: RunRecord) -> RunRecord:
     return msgspec.structs.replace(evidence, summary=msgspec.structs.replace(evidence.summary, passed=5))
 
 
-def no_builds(evidence: Evidence) -> Evidence:
+def no_builds(evidence: RunRecord) -> RunRecord:
     return msgspec.structs.replace(evidence, builds={})
 
 
-def unseen_mutation(evidence: Evidence) -> Evidence:
+def unseen_mutation(evidence: RunRecord) -> RunRecord:
     return msgspec.structs.replace(
         evidence, exposures=tuple(msgspec.structs.replace(one, caught_by=()) for one in evidence.exposures)
     )
@@ -179,9 +187,9 @@ def unseen_mutation(evidence: Evidence) -> Evidence:
         (unseen_mutation, "summary: vacuous"),
     ],
 )
-def test_parts_that_do_not_agree(project: Project, change: Callable[[Evidence], Evidence], words: str) -> None:
+def test_parts_that_do_not_agree(project: Project, change: Callable[[RunRecord], RunRecord], words: str) -> None:
     folder = audit_in(project)
-    sealed(folder, evidence_json=folders.encode(change(store.load(folder))))
+    sealed(folder, evidence_json=folders.encode(change(run_record.KIND.load(folder))))
     found = verify(folder, project)
     assert found.verdict == "fail"
     assert any(fault.kind == "contradictory" and words in fault.what for fault in found.faults)
@@ -197,13 +205,13 @@ def test_a_statement_about_another_record_contradicts(project: Project) -> None:
 
 
 def change_session(folder: Path, **changes: object) -> None:
-    record = msgspec.structs.replace(sanitize_store.load(folder), **changes)
+    record = msgspec.structs.replace(sanitize.KIND.load(folder), **changes)
     sealed(folder, sanitize_json=folders.encode(record))
 
 
 def test_a_session_that_does_not_agree(project: Project) -> None:
     folder = session_in(project)
-    good: SanitizeEvidence = sanitize_store.load(folder)
+    good: SanitizeRecord = sanitize.KIND.load(folder)
     change_session(folder, canaries=())
     assert "no canary of synccheck" in verify(folder, project).told()
     missed = tuple(msgspec.structs.replace(one, launches=1) for one in good.checked)
@@ -225,12 +233,12 @@ def test_evidence_without_a_statement_is_that_of_an_older_version(project: Proje
 
 
 @pytest.fixture
-def benched() -> BenchEvidence:
+def benched() -> BenchRecord:
     return bench(point(1024, pair(a="fast", b="fast")))
 
 
-def test_a_bench(project: Project, benched: BenchEvidence, tmp_path: Path) -> None:
-    folder = bench_store.Draft(tmp_path / "runs", "q6").finish(benched, "<p>")
+def test_a_bench(project: Project, benched: BenchRecord, tmp_path: Path) -> None:
+    folder = bench_record.draft(tmp_path / "runs", "q6").finish(benched, {})
     found = verify(folder, project)
     assert [fault.what for fault in found.faults] == ["kernels/q.cu is gone"]
     checked = (msgspec.structs.replace(benched.checked[0], differing=3),)

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from audit.errors import EvidenceError
-from audit.records import run_store as store
-from audit.records.run import OLDER, SCHEMA, Evidence
-from audit.report import render
+from audit.records import run as run_record
+from audit.records.run import OLDER, SCHEMA, RunRecord
+
+from ..report.rendered import render
 
 OLD = Path(__file__).parent / "old"
 """One case of two variants of a run on an H200, as each version wrote it."""
@@ -23,8 +24,8 @@ def raw(schema: int) -> dict[str, Any]:
     return record
 
 
-def decoded(record: dict[str, Any]) -> Evidence:
-    return store.decode(json.dumps(record).encode(), OLD)
+def decoded(record: dict[str, Any]) -> RunRecord:
+    return run_record.KIND.decode(json.dumps(record).encode(), OLD)
 
 
 @pytest.mark.parametrize("schema", OLDER)

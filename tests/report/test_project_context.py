@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from audit.project import Project, find
-from audit.records import run_store as store
-from audit.records import sanitize_store
-from audit.report import render
+from audit.records import run as run_record
+from audit.records import sanitize
 from audit.report.index import Entry
 from audit.report.project_context import Closed, Failure, Session, Surroundings, surroundings
 from audit.report.template import visible
 
 from ..conftest import ROOT, Ran
 from ..gate import made
+from .rendered import render
 from .synthetic import synthetic
 from .test_sanitize_page import session
 
@@ -72,16 +72,16 @@ def test_closed_variants_and_kept_failures_are_on_the_page(project: Project, aud
     assert "1 of 2 audits passed" in told(shown, "retained")
     assert passed.name not in told(shown, "retained")
     # What a plan names is known without any project, as it was then.
-    assert "slower <b>everywhere</b> reports/timed" in told(render(store.load(failed)), "closed")
-    assert "No closed variant of softmax is known" in told(render(store.load(passed)), "closed")
+    assert "slower <b>everywhere</b> reports/timed" in told(render(run_record.KIND.load(failed)), "closed")
+    assert "No closed variant of softmax is known" in told(render(run_record.KIND.load(passed)), "closed")
 
 
 def test_inconclusive_and_altered_evidence_is_kept_in_sight(project: Project, audit: Callable[..., Ran]) -> None:
     record = session()
     record = msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, operator="softmax"))
-    sanitize_store.Draft(project.root / "reports", record.plan).finish(record, "<p>")
+    sanitize.draft(project.root / "reports", record.plan).finish(record, {})
     elsewhere = session()  # of another operator: none of this page's business
-    sanitize_store.Draft(project.root / "reports", elsewhere.plan).finish(elsewhere, "<p>")
+    sanitize.draft(project.root / "reports", elsewhere.plan).finish(elsewhere, {})
     passed = run(project, audit, "fast", "reports")
     file = passed / "evidence.json"
     file.write_bytes(file.read_bytes().replace(b'"verdict": "pass"', b'"verdict": "fail"'))

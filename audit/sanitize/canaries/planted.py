@@ -10,9 +10,7 @@ import msgspec
 from audit import arena
 from audit.arena import Slot
 from audit.bundle import Argument, Bundle, BundledLaunch, BundledStep
-from audit.compile.host import HostBuild, build_host
 from audit.records.sanitize import Tool
-from audit.sanitize.host.tools import BUILT_FOR
 from audit.spec import Role
 
 FOLDER = Path(__file__).parent
@@ -24,7 +22,7 @@ _SOURCES: dict[Tool, str] = {
 }
 
 
-class HostCanary(msgspec.Struct, frozen=True):
+class CanaryKernel(msgspec.Struct, frozen=True):
     """A kernel `name` of `source` that `tool` must object to at the marked lines, and `twin`, which it must pass."""
 
     tool: Tool
@@ -59,37 +57,31 @@ class HostCanary(msgspec.Struct, frozen=True):
 
 
 CANARIES = (
-    HostCanary("memcheck", "out_of_bounds_write"),
-    HostCanary("memcheck", "out_of_bounds_read"),
-    HostCanary("memcheck", "shared_out_of_bounds"),
-    HostCanary("memcheck", "dynamic_out_of_bounds", shared_bytes=256),
-    HostCanary("memcheck", "misaligned_vector"),
-    HostCanary("racecheck", "race_between_warps", floats=128),
-    HostCanary("racecheck", "race_inside_warp", floats=128),
-    HostCanary("racecheck", "race_over_iterations", floats=128),
-    HostCanary("racecheck", "race_between_blocks", floats=128, blocks=2),
-    HostCanary("racecheck", "race_with_a_reader", floats=128, blocks=2),
-    HostCanary("racecheck", "race_without_fence", floats=128, blocks=2, buffers=(("out", "out"), ("tickets", "in"))),
-    HostCanary("synccheck", "divergent_barrier"),
-    HostCanary("synccheck", "divergent_warp"),
-    HostCanary("initcheck", "uninitialised_global"),
-    HostCanary("initcheck", "uninitialised_shared"),
-    HostCanary("initcheck", "uninitialised_local"),
+    CanaryKernel("memcheck", "out_of_bounds_write"),
+    CanaryKernel("memcheck", "out_of_bounds_read"),
+    CanaryKernel("memcheck", "shared_out_of_bounds"),
+    CanaryKernel("memcheck", "dynamic_out_of_bounds", shared_bytes=256),
+    CanaryKernel("memcheck", "misaligned_vector"),
+    CanaryKernel("racecheck", "race_between_warps", floats=128),
+    CanaryKernel("racecheck", "race_inside_warp", floats=128),
+    CanaryKernel("racecheck", "race_over_iterations", floats=128),
+    CanaryKernel("racecheck", "race_between_blocks", floats=128, blocks=2),
+    CanaryKernel("racecheck", "race_with_a_reader", floats=128, blocks=2),
+    CanaryKernel("racecheck", "race_without_fence", floats=128, blocks=2, buffers=(("out", "out"), ("tickets", "in"))),
+    CanaryKernel("synccheck", "divergent_barrier"),
+    CanaryKernel("synccheck", "divergent_warp"),
+    CanaryKernel("initcheck", "uninitialised_global"),
+    CanaryKernel("initcheck", "uninitialised_shared"),
+    CanaryKernel("initcheck", "uninitialised_local"),
 )
 
 
-def canaries_of(tool: Tool) -> tuple[HostCanary, ...]:
+def canaries_of(tool: Tool) -> tuple[CanaryKernel, ...]:
     """The canaries that a tool must find."""
     return tuple(canary for canary in CANARIES if canary.tool == tool)
 
 
-def build(tool: Tool, arch: str = "sm_90") -> HostBuild:
-    """One program with all canaries of a tool and their twins."""
-    entries = [name for canary in canaries_of(tool) for name in (canary.name, canary.twin)]
-    return build_host(FOLDER, FOLDER / _SOURCES[tool], entries, arch=arch, sanitizer=BUILT_FOR[tool])
-
-
-def write(folder: Path, canary: HostCanary, entry: str) -> Bundle:
+def write(folder: Path, canary: CanaryKernel, entry: str) -> Bundle:
     """A bundle of one launch of `entry`, the canary's kernel or its twin, in an empty folder."""
     size = 4 * canary.floats
     slots = tuple(Slot(name, "f32", role, f"{name}.bin", 0, size, size, "00" * 8, "") for name, role in canary.buffers)

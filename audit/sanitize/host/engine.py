@@ -12,8 +12,8 @@ from audit.compile.host import HostBuild, build_host
 from audit.compile.identity import BuildIdentity
 from audit.errors import PlanError
 from audit.records.sanitize import Canary, Observed, Tool, ToolRecord
-from audit.sanitize.canaries import planted as host_canaries
-from audit.sanitize.canaries.planted import HostCanary
+from audit.sanitize.canaries import planted
+from audit.sanitize.canaries.planted import CanaryKernel
 from audit.sanitize.host import output as host_output
 from audit.sanitize.host import tools as host
 from audit.sanitize.verdict import canary as judged
@@ -37,9 +37,9 @@ class HostEngine:
 
     def canaries(self, tool: Tool) -> tuple[Canary, ...]:
         """Its canaries and their twins."""
-        build = host_canaries.build(tool, self._arch)
+        build = host.build_canaries(tool, self._arch)
         found = []
-        for canary in host_canaries.canaries_of(tool):
+        for canary in planted.canaries_of(tool):
             fault, twin = (self._canary(tool, canary, entry, build) for entry in (canary.name, canary.twin))
             lines = {(canary.source, line) for line in canary.lines}
             found.append(judged(canary.name, tool, fault, twin, {canary.kind}, lines))
@@ -59,10 +59,10 @@ class HostEngine:
         """Kill every program that is running now."""
         child.abort()
 
-    def _canary(self, tool: Tool, canary: HostCanary, entry: str, build: HostBuild) -> Observed:
+    def _canary(self, tool: Tool, canary: CanaryKernel, entry: str, build: HostBuild) -> Observed:
         with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
             folder = Path(scratch)
-            bundle = host_canaries.write(folder, canary, entry)
+            bundle = planted.write(folder, canary, entry)
             ran = host.run(tool, folder, bundle, build, self._canary_limit)
             return host_output.observe(ran, bundle, tuple(build.identity.sources))
 

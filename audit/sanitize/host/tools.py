@@ -24,10 +24,11 @@ import msgspec
 from audit.backends import Outcome, host
 from audit.bundle import Bundle
 from audit.compile.compiler import find_compiler
-from audit.compile.host import HostBuild
+from audit.compile.host import HostBuild, build_host
 from audit.compile.instrumentation import Sanitizer, find_instrumentation
 from audit.errors import ToolMissing
 from audit.records.sanitize import Tool, ToolRecord
+from audit.sanitize.canaries import planted
 
 BUILT_FOR: Mapping[Tool, Sanitizer] = {
     "racecheck": "thread",
@@ -83,6 +84,14 @@ def run(tool: Tool, folder: Path, bundle: Bundle, build: HostBuild, limit: float
     said = "".join(path.read_text(errors="replace") for path in (log, xml) if path.exists())
     shown = (*(f"{name}={value}" for name, value in settings.items()), *under, str(build.executable))
     return HostRun(tool, shown, outcome, said, tuple(host.reported(folder)))
+
+
+def build_canaries(tool: Tool, arch: str = "sm_90") -> HostBuild:
+    """One program with all canaries of a tool and their twins."""
+    kernels = planted.canaries_of(tool)
+    entries = [name for kernel in kernels for name in (kernel.name, kernel.twin)]
+    folder = planted.FOLDER
+    return build_host(folder, folder / kernels[0].source, entries, arch=arch, sanitizer=BUILT_FOR[tool])
 
 
 _GAPS: Mapping[Tool, str] = {

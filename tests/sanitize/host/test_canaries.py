@@ -12,8 +12,8 @@ import pytest
 from audit.backends import Completed
 from audit.compile.host import HostBuild
 from audit.records.sanitize import Tool
-from audit.sanitize.canaries import planted as host_canaries
-from audit.sanitize.canaries.planted import CANARIES, HostCanary
+from audit.sanitize.canaries import planted
+from audit.sanitize.canaries.planted import CANARIES, CanaryKernel
 from audit.sanitize.host import tools as host
 from audit.sanitize.host.tools import FOUND, HostRun
 
@@ -27,15 +27,15 @@ KIND = {
     "divergent_warp": "error collective .*has exited, but lane 0 waits for it",
 }
 
-program: Callable[[Tool], HostBuild] = cache(host_canaries.build)
+program: Callable[[Tool], HostBuild] = cache(host.build_canaries)
 
 
-def run(canary: HostCanary, entry: str, folder: Path) -> HostRun:
-    return host.run(canary.tool, folder, host_canaries.write(folder, canary, entry), program(canary.tool), 60)
+def run(canary: CanaryKernel, entry: str, folder: Path) -> HostRun:
+    return host.run(canary.tool, folder, planted.write(folder, canary, entry), program(canary.tool), 60)
 
 
 @pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.name)
-def test_a_canary_is_found_at_its_lines(canary: HostCanary, tmp_path: Path) -> None:
+def test_a_canary_is_found_at_its_lines(canary: CanaryKernel, tmp_path: Path) -> None:
     ran = run(canary, canary.name, tmp_path)
     said = ran.log + "\n".join(ran.report)
     default = "data race" if canary.tool == "racecheck" else "Uninitialised|UninitCondition"
@@ -50,7 +50,7 @@ def test_a_canary_is_found_at_its_lines(canary: HostCanary, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.name)
-def test_its_clean_twin_is_passed(canary: HostCanary, tmp_path: Path) -> None:
+def test_its_clean_twin_is_passed(canary: CanaryKernel, tmp_path: Path) -> None:
     ran = run(canary, canary.twin, tmp_path)
     assert isinstance(ran.outcome, Completed), ran.log + "\n".join(ran.report)
     assert "<error>" not in ran.log

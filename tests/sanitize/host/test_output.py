@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.backends import Completed, Crashed, TimedOut
-from audit.records.sanitize import Canary, Finding, Observed, Tool
-from audit.sanitize.canaries.planted import CANARIES, HostCanary
+from audit.records.sanitize import Canary, Finding, Observed, Tool, told
+from audit.sanitize.canaries.planted import CANARIES, CanaryKernel
 from audit.sanitize.collapse import Names, plain
-from audit.sanitize.verdict import canary, judge, told
+from audit.sanitize.verdict import canary, judge
 from tests.sanitize.host.recordings import NAMES, SOURCES, host_recording
 
 BLOCK = "(0,0,0)"
@@ -159,7 +159,7 @@ KIND: dict[Tool, str] = {
 }
 
 
-def recorded(planted: HostCanary) -> str:
+def recorded(planted: CanaryKernel) -> str:
     return f"{planted.tool}-{planted.name.replace('_', '-')}"
 
 
@@ -220,7 +220,7 @@ def test_no_raw_report_names_a_place_of_the_machine(name: str) -> None:
 
 
 @pytest.mark.parametrize("planted", RECORDED, ids=lambda planted: planted.name)
-def test_a_recorded_canary_is_found_and_its_tool_passes_a_clean_twin(planted: HostCanary) -> None:
+def test_a_recorded_canary_is_found_and_its_tool_passes_a_clean_twin(planted: CanaryKernel) -> None:
     twin = next(other for other in CLEAN if other.startswith(planted.tool))
     lines = {(planted.source, line) for line in planted.lines}
     kind = "misaligned" if planted.name == "misaligned_vector" else KIND[planted.tool]

@@ -12,7 +12,7 @@ from audit.backends import Completed
 from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
 from audit.compile.identity import BuildIdentity
-from audit.execution import Prepared, execute
+from audit.execution import CaseInputs, execute
 from audit.inputs import ask, case_inputs, load_capture
 from audit.metrics import metrics
 from audit.plan import Plan
@@ -80,9 +80,9 @@ def audit_case(
     return CaseOutcome(record, tuple(audits), builds, tuple(exposures))
 
 
-def _prepare(operator: Operator, case: Case, capture: Capture | None) -> Prepared:
+def _prepare(operator: Operator, case: Case, capture: Capture | None) -> CaseInputs:
     inputs, steps = case_inputs(operator, case, capture)
-    return Prepared(operator, case, inputs, steps, _references(operator, case, steps))
+    return CaseInputs(operator, case, inputs, steps, _references(operator, case, steps))
 
 
 def _references(

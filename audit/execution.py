@@ -40,7 +40,7 @@ _turns: dict[object, threading.Lock] = {}  # one a cubin: cases that need the sa
 
 
 @dataclass(frozen=True)
-class Prepared:
+class CaseInputs:
     """A case before any variant runs: its inputs in each step, and what the references make of them."""
 
     operator: Operator
@@ -51,7 +51,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Done:
+class ArmExecution:
     """One execution of all steps of an arm."""
 
     outcome: Completed
@@ -59,18 +59,18 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Ran:
+class ArmOutcome:
     """One arm that was executed: what each of its modes left, or the outcome that ended it early."""
 
     bundle: Bundle
     build: HostBuild | CubinBuild | None
-    done: Sequence[Done] = ()
+    done: Sequence[ArmExecution] = ()
     ended: Outcome | None = None
     final_inputs: Mapping[str, Snapshot] = field(default_factory=dict)
 
 
 def execute(
-    project: Project, plan: Plan, planned: PlannedVariant, prepared: Prepared, parent: View | None, threads: int
+    project: Project, plan: Plan, planned: PlannedVariant, prepared: CaseInputs, parent: View | None, threads: int
 ) -> View:
     """Execute every arm of a variant; the first that does not complete ends it and gives the view its outcome."""
     if planned.revision:
@@ -81,7 +81,7 @@ def execute(
     if plan.backend == "cuda":
         arms = [(FIRST, BOTH), (AGAIN, PLAIN), (FIRST, HOST)]
         executions = ["first", "graph", "again", "host"]
-    ran: list[Ran] = []
+    ran: list[ArmOutcome] = []
     for arm, modes in arms:
         ran.append(_arm(project, plan, variant, prepared, arm, modes, threads))
         if ran[-1].ended:
@@ -109,8 +109,8 @@ def execute(
 
 
 def _arm(
-    project: Project, plan: Plan, variant: Variant, prepared: Prepared, arm: Arm, modes: Modes, threads: int
-) -> Ran:
+    project: Project, plan: Plan, variant: Variant, prepared: CaseInputs, arm: Arm, modes: Modes, threads: int
+) -> ArmOutcome:
     loads = step_loads(prepared.inputs, prepared.steps)
     if arm is AGAIN:
         first = next(iter(loads))
@@ -122,13 +122,15 @@ def _arm(
         done = []
         for outcome in outcomes:
             if not isinstance(outcome, Completed):
-                return Ran(written, build, ended=outcome)
-            done.append(Done(outcome, _steps(written, outcome, prepared)))
+                return ArmOutcome(written, build, ended=outcome)
+            done.append(ArmExecution(outcome, _steps(written, outcome, prepared)))
         inputs = [slot for slot in written.slots if slot.role == "in"]
-        return Ran(written, build, done, None, {slot.name: arena.read(folder / slot.file, slot) for slot in inputs})
+        return ArmOutcome(
+            written, build, done, None, {slot.name: arena.read(folder / slot.file, slot) for slot in inputs}
+        )
 
 
-def _steps(written: Bundle, outcome: Completed, prepared: Prepared) -> list[Step]:
+def _steps(written: Bundle, outcome: Completed, prepared: CaseInputs) -> list[Step]:
     steps = []
     for step in written.steps:
         files = outcome.files[step.name]
@@ -181,7 +183,7 @@ def step_loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, I
     return {step: {name: given[name] for name in changing} for step, given in step_inputs.items()}
 
 
-def _memory(prepared: Prepared) -> str | None:
+def _memory(prepared: CaseInputs) -> str | None:
     """A folder in memory, where it has room for the bundle several times over; else the usual one."""
     size = sum(buffer.nbytes(prepared.case) for buffer in prepared.operator.buffers(prepared.case))
     needed = size * (2 * len(prepared.steps) + 3) * 2 * (os.cpu_count() or 1) + 2**30

@@ -19,7 +19,7 @@ from audit import plan as planning
 from audit.checks.result import Verdict, worst
 from audit.errors import ProjectError
 from audit.plan import Selection
-from audit.project import Project, find
+from audit.project import Project, find_project
 from audit.records.run import RunRecord
 from audit.run import run
 from audit.spec import AxisValue
@@ -64,7 +64,7 @@ class Trial(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def load(folder: Path) -> list[Fault]:
+def load_faults(folder: Path) -> list[Fault]:
     """Every fault of a folder, by name. Raises ProjectError for a file that is malformed."""
     faults = []
     for path in sorted(folder.glob("*.toml")):
@@ -127,9 +127,9 @@ def _audit(project: Project, fault: Fault, *, planted: bool) -> RunRecord:
         _copy(project, copy)
         if planted:
             _plant(copy, fault)
-        found = find(copy)
+        found = find_project(copy)
         limit = fault.time_limit if planted else max(60.0, fault.time_limit)
-        plan = planning.make(found, fault.shape, fault.selection, arch="sm_90", time_limit=limit)
+        plan = planning.make_plan(found, fault.shape, fault.selection, arch="sm_90", time_limit=limit)
         return run(found, plan, Path(scratch) / "runs", "audit faults")[0]
 
 

@@ -73,7 +73,7 @@ class Selection(msgspec.Struct, frozen=True):
     against: str | None = None
 
 
-def make(
+def make_plan(
     project: Project,
     shape_name: str,
     selection: Selection,

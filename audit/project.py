@@ -93,7 +93,7 @@ class Project:
         return shapes[name]
 
 
-def find(start: Path) -> Project:
+def find_project(start: Path) -> Project:
     """The project of a folder or of the nearest one above it whose pyproject.toml has the table."""
     start = start.resolve()
     for folder in (start, *start.parents):

@@ -67,7 +67,7 @@ class AuditFile(pytest.File):
         project = _project(self.config)
         try:
             for shape in self.config.getoption("--audit-shape") or project.shapes():
-                plan = planning.make(project, shape, planning.Selection(), arch="sm_90", time_limit=_TIME_LIMIT)
+                plan = planning.make_plan(project, shape, planning.Selection(), arch="sm_90", time_limit=_TIME_LIMIT)
                 for case in plan.cases:
                     for variant in plan.variants:
                         # Without brackets, which pytest takes for parameters: `--lf` would not know the test again.
@@ -137,10 +137,10 @@ _DONE = pytest.StashKey["dict[str, dict[str, Audit]]"]()
 def _project(config: pytest.Config) -> Project:
     if _PROJECT not in config.stash:
         from audit.errors import AuditError
-        from audit.project import find
+        from audit.project import find_project
 
         try:
-            config.stash[_PROJECT] = find(config.rootpath)
+            config.stash[_PROJECT] = find_project(config.rootpath)
         except AuditError as error:
             raise pytest.UsageError(f"--audit: {error}") from None
     return config.stash[_PROJECT]

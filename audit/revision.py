@@ -12,7 +12,7 @@ from pathlib import Path
 
 from audit.compile.cache import default_cache
 from audit.errors import PlanError
-from audit.project import Project, find
+from audit.project import Project, find_project
 
 
 def resolve(project: Project, revision: str) -> str:
@@ -43,7 +43,7 @@ def project_at(project: Project, commit: str) -> Project:
             aside.rename(folder)
         except OSError:  # another process was faster
             shutil.rmtree(aside)
-    return find(folder)
+    return find_project(folder)
 
 
 def _git(root: Path, *words: str) -> subprocess.CompletedProcess[bytes]:

@@ -9,8 +9,8 @@ import pytest
 
 from audit import case as cases
 from audit.errors import ToolMissing
-from audit.plan import Backend, Plan, Selection, make
-from audit.project import Project, find
+from audit.plan import Backend, Plan, Selection, make_plan
+from audit.project import Project, find_project
 from audit.records.run import CaseRecord
 from audit.spec import Case
 
@@ -23,9 +23,9 @@ def planned(folder: Path, backend: Backend) -> tuple[Project, Plan]:
     told = 'SEEN = []\n\n\ndef computer(case):\n    return f"gpu={case.gpu}"\n\n\n'
     text = text.replace("def variant(", f"{told}def variant(")
     source.write_text(text)
-    project = find(folder)
+    project = find_project(folder)
     selection = Selection(axes={"n": (33,)}, variants=("control",))
-    return project, make(project, "softmax", selection, arch="sm_90", time_limit=60, backend=backend)
+    return project, make_plan(project, "softmax", selection, arch="sm_90", time_limit=60, backend=backend)
 
 
 def seen(project: Project) -> list[bool]:

@@ -14,11 +14,11 @@ import pytest
 from audit import faults
 from audit.errors import ProjectError
 from audit.faults import Fault, Trial
-from audit.project import find
+from audit.project import find_project
 
 from .conftest import ROOT, full_run
 
-CATALOGUE = faults.load(ROOT / "fixtures/faults")
+CATALOGUE = faults.load_faults(ROOT / "fixtures/faults")
 TODAY = CATALOGUE if full_run() else faults.third(CATALOGUE, int(time.time() // 86_400))
 
 
@@ -32,7 +32,7 @@ def trials() -> dict[str, Trial]:
     """Today's faults together, so that those with the same cases share their clean twin."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("audit.case.expose", lambda _: ())  # what a plan cannot tell is no part of a trial
-        return {trial.fault.name: trial for trial in faults.try_all(find(ROOT), TODAY)}
+        return {trial.fault.name: trial for trial in faults.try_all(find_project(ROOT), TODAY)}
 
 
 @pytest.mark.slow
@@ -51,21 +51,21 @@ HARMLESS = Fault(
 
 
 def test_what_no_check_sees_is_not_called_caught(softmax_project: Path) -> None:
-    (trial,) = faults.try_all(find(softmax_project), [HARMLESS])
+    (trial,) = faults.try_all(find_project(softmax_project), [HARMLESS])
     assert (trial.caught, trial.failed, trial.twin) == (False, {}, "pass")
     assert "NOT CAUGHT by bytes" in faults.matrix([trial])
 
 
 def test_another_check_than_the_named_one_does_not_count(softmax_project: Path) -> None:
     wrong = msgspec.structs.replace(HARMLESS, find="/ total", replace="/ (1.0f + total)", check="guards")
-    (trial,) = faults.try_all(find(softmax_project), [wrong])
+    (trial,) = faults.try_all(find_project(softmax_project), [wrong])
     assert not trial.caught
     assert {"bytes", "error"} <= set(trial.failed)
 
 
 def test_a_twin_that_fails_spoils_the_trial(softmax_project: Path) -> None:
     wrong = msgspec.structs.replace(HARMLESS, file="kernels/wrong.cu", variant="wrong")
-    (trial,) = faults.try_all(find(softmax_project), [wrong])
+    (trial,) = faults.try_all(find_project(softmax_project), [wrong])
     assert (trial.caught, trial.twin) == (False, "fail")
     assert "TWIN NOT CLEAN" in faults.matrix([trial])
 
@@ -80,10 +80,10 @@ def test_a_twin_that_fails_spoils_the_trial(softmax_project: Path) -> None:
 )
 def test_a_fault_that_cannot_be_planted_is_an_error(softmax_project: Path, change: dict[str, str], words: str) -> None:
     with pytest.raises(ProjectError, match=words):
-        faults.try_all(find(softmax_project), [msgspec.structs.replace(HARMLESS, **change)])
+        faults.try_all(find_project(softmax_project), [msgspec.structs.replace(HARMLESS, **change)])
 
 
 def test_a_malformed_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text("what = 'x'\n")
     with pytest.raises(ProjectError, match=r"x\.toml: Object missing required field `kind`"):
-        faults.load(tmp_path)
+        faults.load_faults(tmp_path)

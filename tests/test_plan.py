@@ -10,7 +10,7 @@ import pytest
 from audit import plan as planning
 from audit.errors import PlanError
 from audit.plan import Plan, Selection
-from audit.project import find
+from audit.project import find_project
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -19,7 +19,7 @@ QUIET = ("layout", "placement", "q_offset", "base", "lengths")
 
 
 def make(shape: str, **options: object) -> Plan:
-    return planning.make(find(ROOT), shape, Selection(**options), arch="sm_90", time_limit=60)  # type: ignore[arg-type]
+    return planning.make_plan(find_project(ROOT), shape, Selection(**options), arch="sm_90", time_limit=60)  # type: ignore[arg-type]
 
 
 def contexts(plan: Plan) -> list[int]:
@@ -58,10 +58,10 @@ def test_full_adds_the_longest_contexts() -> None:
 
 def test_an_architecture_says_how_far_its_model_is_to_be_trusted() -> None:
     assert "measured on an H200" in make("q6").tensor_cores
-    older = planning.make(find(ROOT), "q6", Selection(), arch="sm_70", time_limit=60)
+    older = planning.make_plan(find_project(ROOT), "q6", Selection(), arch="sm_70", time_limit=60)
     assert older.tensor_cores == "published model, not measured"
     with pytest.raises(PlanError, match="--arch: expected one of"):
-        planning.make(find(ROOT), "q6", Selection(), arch="sm_61", time_limit=60)
+        planning.make_plan(find_project(ROOT), "q6", Selection(), arch="sm_61", time_limit=60)
 
 
 def test_a_context_of_the_plan_narrows_and_keeps_its_page() -> None:
@@ -101,7 +101,7 @@ def test_a_variant_brings_its_direct_parent_first() -> None:
 
 def test_what_is_left_out_is_passed_over_by_its_children() -> None:
     """warp_roles stands between direct_fragments and rolled_steps."""
-    operator = find(ROOT).operators["grouped"]
+    operator = find_project(ROOT).operators["grouped"]
     left = [variant for variant in operator.variants if variant.name != "warp_roles"]
     left.append(replace(operator.variant("warp_roles"), status="closed"))
     narrowed = replace(operator, variants=left)

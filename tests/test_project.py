@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from audit.errors import PlanError, ProjectError
-from audit.project import find
+from audit.project import find_project
 
 ROOT = Path(__file__).resolve().parents[1]
 
 
 def test_found_from_any_folder_below(softmax_project: Path) -> None:
-    assert find(softmax_project / "kernels").root == softmax_project
+    assert find_project(softmax_project / "kernels").root == softmax_project
 
 
 def test_loading_shadows_no_installed_package(softmax_project: Path) -> None:
     before = sys.modules.get("kernels")
-    project = find(softmax_project)
+    project = find_project(softmax_project)
     assert list(project.operators) == ["softmax"]
     assert sys.modules.get("kernels") is before
 
@@ -27,7 +27,7 @@ def test_loading_shadows_no_installed_package(softmax_project: Path) -> None:
 def test_no_bytecode_is_kept_of_a_project(softmax_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else an edit within the second that keeps the length would be the old source."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    assert find(softmax_project).operators
+    assert find_project(softmax_project).operators
     assert not list(softmax_project.rglob("*.pyc"))
     assert not sys.dont_write_bytecode
 
@@ -38,12 +38,12 @@ def test_two_projects_at_once_keep_their_own_code(softmax_project: Path, tmp_pat
     other = Path(shutil.copytree(softmax_project, tmp_path / "other"))
     source = other / "kernels/softmax.py"
     source.write_text(source.read_text().replace('"rows", 7', '"rows", 9'))
-    assert find(softmax_project).operators["softmax"].axes[0].default == 7
-    assert find(other).operators["softmax"].axes[0].default == 9
+    assert find_project(softmax_project).operators["softmax"].axes[0].default == 7
+    assert find_project(other).operators["softmax"].axes[0].default == 9
 
 
 def test_this_repository_is_a_project() -> None:
-    assert set(find(ROOT).shapes()) >= {f"q{rows}" for rows in range(2, 9)}
+    assert set(find_project(ROOT).shapes()) >= {f"q{rows}" for rows in range(2, 9)}
 
 
 @pytest.mark.parametrize(
@@ -61,21 +61,21 @@ def test_this_repository_is_a_project() -> None:
 def test_malformed_settings_are_refused(softmax_project: Path, table: str, words: str) -> None:
     (softmax_project / "pyproject.toml").write_text(table)
     with pytest.raises(ProjectError, match=words):
-        _ = find(softmax_project).operators
+        _ = find_project(softmax_project).operators
 
 
 def test_an_error_in_the_project_names_its_line(softmax_project: Path) -> None:
     (softmax_project / "kernels/broken.py").write_text("x = 1\ny = 1 / 0\n")
     with pytest.raises(ProjectError, match=r"broken\.py:2: ZeroDivisionError"):
-        _ = find(softmax_project).operators
+        _ = find_project(softmax_project).operators
 
 
 def test_a_folder_without_operators_is_refused(softmax_project: Path) -> None:
     (softmax_project / "kernels/softmax.py").write_text("x = 1\n")
     with pytest.raises(ProjectError, match="at least one module-level"):
-        _ = find(softmax_project).operators
+        _ = find_project(softmax_project).operators
 
 
 def test_an_unknown_shape_lists_the_known(softmax_project: Path) -> None:
     with pytest.raises(PlanError, match="expected one of softmax, but got 'q99'"):
-        find(softmax_project).shape("q99")
+        find_project(softmax_project).shape("q99")

@@ -13,8 +13,8 @@ import click
 import pytest
 import yaml
 
-from audit.gate.policy import load
-from audit.project import find
+from audit.gate.policy import load_policy
+from audit.project import find_project
 
 from .conftest import ROOT, Ran
 from .gate import made
@@ -99,8 +99,8 @@ def test_the_policy_that_is_shown_is_one(own_project: Path) -> None:
     settings = own_project / "pyproject.toml"
     captures = 'kernels = "kernels"\nreferences = "references"\ncaptures = "fixtures/captures"\n'
     settings.write_text(settings.read_text() + captures)
-    project = find(own_project)
-    everyday, release = load(project, "everyday"), load(project, "release")
+    project = find_project(own_project)
+    everyday, release = load_policy(project, "everyday"), load_policy(project, "release")
     assert (everyday.stale, release.stale) == ("warn", "fail")
     for rule in (*everyday.audits, *everyday.sanitizers):
         for shape in rule.shapes:

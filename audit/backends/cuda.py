@@ -20,7 +20,7 @@ import msgspec
 from audit.backends import child
 from audit.backends.driver import DeviceInfo
 from audit.backends.outcome import Completed, Crashed, Outcome, TimedOut
-from audit.backends.replay import ORDER, REPORT, Mode, Order
+from audit.backends.replay import ORDER, REPORT, Mode, ReplayOrder
 from audit.backends.workers import Workers
 from audit.bundle import Bundle
 from audit.compile.cuda import CubinBuild
@@ -83,7 +83,7 @@ def _prepare(folder: Path, bundle: Bundle, build: CubinBuild, modes: Sequence[Mo
     }
     symbols = {entry: build.symbols[entry] for entry in build.identity.entries}
     (folder / _CUBIN).write_bytes(build.cubin)
-    (folder / ORDER).write_bytes(msgspec.json.encode(Order(tuple(modes), _CUBIN, symbols, saves)))
+    (folder / ORDER).write_bytes(msgspec.json.encode(ReplayOrder(tuple(modes), _CUBIN, symbols, saves)))
 
 
 def environment() -> dict[str, str]:

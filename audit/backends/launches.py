@@ -37,7 +37,7 @@ class Kernel(NamedTuple):
     parameters: tuple[int, ...]
 
 
-class Seen(NamedTuple):
+class LaunchEvent(NamedTuple):
     """A launch that ran: blocks in the grid, threads in a block."""
 
     entry: str
@@ -45,7 +45,7 @@ class Seen(NamedTuple):
     threads: int
 
 
-class Prepared(NamedTuple):
+class PackedLaunch(NamedTuple):
     """A launch with its arguments where the driver reads them: `pointers` points into `values`."""
 
     launch: BundledLaunch
@@ -61,9 +61,9 @@ class Launches:
         self, driver: Driver, kernels: Mapping[str, Kernel], buffers: Buffers, stream: c_void_p | None = None
     ) -> None:
         self._driver, self._kernels, self._buffers = driver, kernels, buffers
-        self._prepared: list[Prepared] = []
+        self._prepared: list[PackedLaunch] = []
         self._graph: c_void_p | None = None
-        self._nodes: tuple[Seen, ...] = ()
+        self._nodes: tuple[LaunchEvent, ...] = ()
         self._stream = stream or c_void_p()
         if stream is None:
             driver.call("cuStreamCreate", byref(self._stream), _NON_BLOCKING)
@@ -98,16 +98,16 @@ class Launches:
         for prepared in self._prepared:
             self._launch(prepared)
 
-    def run(self, on_end: Callable[[Seen], None]) -> None:
+    def run(self, on_end: Callable[[LaunchEvent], None]) -> None:
         """Execute; `on_end` takes each launch once it has run to its end. Raises CudaError where one does not."""
         self._driver.call("cuCtxSynchronize")  # copies from pageable memory may still be on their way
         for prepared in self._prepared:
             self._launch(prepared)
             self._driver.call("cuStreamSynchronize", self._stream)
             launch = prepared.launch
-            on_end(Seen(launch.entry, prod(launch.grid), prod(launch.block)))
+            on_end(LaunchEvent(launch.entry, prod(launch.grid), prod(launch.block)))
 
-    def replay(self, on_end: Callable[[Seen], None]) -> None:
+    def replay(self, on_end: Callable[[LaunchEvent], None]) -> None:
         """Execute the captured graph; otherwise as `run`."""
         self._driver.call("cuCtxSynchronize")
         self._driver.call("cuGraphLaunch", self._graph, self._stream)
@@ -121,12 +121,12 @@ class Launches:
             self._driver.call("cuGraphExecDestroy", self._graph)
         self._driver.call("cuStreamDestroy_v2", self._stream)
 
-    def _launch(self, prepared: Prepared) -> None:
+    def _launch(self, prepared: PackedLaunch) -> None:
         launch = prepared.launch
         extents = (*launch.grid, *launch.block, launch.shared_bytes)
         self._driver.call("cuLaunchKernel", prepared.kernel.function, *extents, self._stream, prepared.pointers, None)
 
-    def _prepare(self, launch: BundledLaunch, kernel: Kernel) -> Prepared:
+    def _prepare(self, launch: BundledLaunch, kernel: Kernel) -> PackedLaunch:
         if len(launch.args) != len(kernel.parameters):
             raise LaunchError(
                 f"kernel {kernel.entry} takes {len(kernel.parameters)} arguments; the launch has {len(launch.args)}"
@@ -141,7 +141,7 @@ class Launches:
                 )
             values.append(ctypes.create_string_buffer(value, 8))
         addresses = [ctypes.addressof(value) for value in values]
-        return Prepared(launch, kernel, values, (c_void_p * len(values))(*addresses))
+        return PackedLaunch(launch, kernel, values, (c_void_p * len(values))(*addresses))
 
     def _value(self, argument: Argument, where: str) -> bytes:
         if argument.kind != "pointer":
@@ -169,7 +169,7 @@ class Launches:
             raise LaunchError(f"the captured graph is no chain: {len(nodes)} nodes, {edges.value} edges")
         return chain
 
-    def _seen(self, node: int) -> Seen:
+    def _seen(self, node: int) -> LaunchEvent:
         kind, kernel_node = c_int(), KernelNode()
         self._driver.call("cuGraphNodeGetType", node, byref(kind))
         if kind.value != _KERNEL_NODE:
@@ -186,7 +186,7 @@ class Launches:
             raise LaunchError(f"the captured graph launches {name!r}, which is no entry of the bundle")
         if module.value != kernel.module.value:
             raise LaunchError(f"the captured graph launches a {name!r} of another module than the one that was loaded")
-        return Seen(kernel.entry, prod(kernel_node.grid), prod(kernel_node.block))
+        return LaunchEvent(kernel.entry, prod(kernel_node.grid), prod(kernel_node.block))
 
 
 def load_kernels(driver: Driver, cubin: bytes, symbols: Mapping[str, str]) -> dict[str, Kernel]:

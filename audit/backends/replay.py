@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
-from audit.backends.launches import LaunchError, Launches, Seen, load_kernels, unload
+from audit.backends.launches import LaunchError, Launches, LaunchEvent, load_kernels, unload
 from audit.backends.memory import DeviceBuffers
 from audit.bundle import MANIFEST, Bundle
 from audit.compile.identity import fnv1a64
@@ -28,7 +28,7 @@ _ENDED_BADLY, _USAGE = 1, 2
 _AFTER = ".after"
 
 
-class Order(msgspec.Struct, frozen=True):
+class ReplayOrder(msgspec.Struct, frozen=True):
     """How a bundle is to be replayed; all names are files of the bundle's folder."""
 
     modes: tuple[Mode, ...]  # all steps in each, one mode after the other
@@ -46,7 +46,7 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     Raises NoDriver or Refused before anything runs, LaunchError or CudaError for what a kernel or its launch did.
     """
     bundle = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Bundle)
-    order = msgspec.json.decode((folder / ORDER).read_bytes(), type=Order)
+    order = msgspec.json.decode((folder / ORDER).read_bytes(), type=ReplayOrder)
     cubin = (folder / order.cubin).read_bytes()
     report(f"identity {fnv1a64(cubin)}")
     driver = Driver()
@@ -61,7 +61,7 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     indices = {entry: index for index, entry in enumerate(order.symbols)}
     inputs = [slot for slot in bundle.slots if slot.role == "in"]
 
-    def on_end(seen: Seen) -> None:
+    def on_end(seen: LaunchEvent) -> None:
         report(f"launch {indices[seen.entry]} {seen.entry} {seen.blocks} {seen.threads}")
 
     for mode in order.modes:

@@ -74,7 +74,7 @@ class Arrays:
         return self._regions[name].size
 
 
-class Comparison:
+class DeviceComparison:
     """Counts the bytes in which regions differ, on the device, in one pass over both."""
 
     def __init__(self, driver: Driver, multiprocessors: int, cubin: bytes, symbols: Mapping[str, str]) -> None:

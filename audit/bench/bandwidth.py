@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from audit.backends.driver import Driver
-from audit.bench.arrays import Comparison, Region
+from audit.bench.arrays import DeviceComparison, Region
 from audit.bench.clock import Clock
 from audit.errors import AuditError
 from audit.records.bench import Bandwidth
@@ -13,7 +13,7 @@ from audit.records.bench import Bandwidth
 _SHARE = 64  # of the device's memory: many times its caches
 
 
-def bandwidth(driver: Driver, clock: Clock, comparison: Comparison, torch: Any) -> Bandwidth:
+def bandwidth(driver: Driver, clock: Clock, comparison: DeviceComparison, torch: Any) -> Bandwidth:
     """Two arrays in memory, copied, and compared in one pass; each moves twice the size of one array."""
     size = driver.info().memory // _SHARE // 4096 * 4096
     a, b = Region(driver, size), Region(driver, size)

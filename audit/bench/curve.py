@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from audit.bench.pairs import Arm, added, arms
+from audit.bench.pairs import TimedArm, added, arms
 from audit.errors import EvidenceError
 from audit.records import folder
 from audit.records.bench import BenchRecord
@@ -23,7 +23,7 @@ SCHEMA = 1
 CURVES = "curves"
 
 
-class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FrozenArm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One arm of a curve: context -> median ms of one replay."""
 
     name: str
@@ -47,7 +47,7 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     commit: str | None
     binaries: dict[str, str]  # variant -> sha256 of its binary
     peers: dict[str, str]  # peer -> its package and version
-    arms: tuple[Frozen, ...]
+    arms: tuple[FrozenArm, ...]
 
 
 class CostRow(msgspec.Struct, frozen=True):
@@ -79,7 +79,7 @@ class AddedRow(msgspec.Struct, frozen=True):
         return self.now_us / self.frozen_us if self.frozen_us > 0 else None
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class CurveComparison(msgspec.Struct, frozen=True):
     """A bench beside a frozen curve. `inconclusive`: they cannot be compared, `sentence` says why, no rows."""
 
     verdict: Literal["compared", "inconclusive"]
@@ -88,7 +88,7 @@ class Comparison(msgspec.Struct, frozen=True):
     added: tuple[AddedRow, ...] = ()
 
 
-def of(evidence: BenchRecord) -> Curve:
+def curve_of(evidence: BenchRecord) -> Curve:
     """The curve of a bench; EvidenceError where it timed nothing or names no device."""
     device, driver = device_of(evidence)
     found = arms(evidence)
@@ -108,7 +108,7 @@ def of(evidence: BenchRecord) -> Curve:
         evidence.commit,
         {name: build.binary_sha256 for name, build in evidence.builds.items()},
         evidence.peers,
-        tuple(Frozen(arm.name, arm.is_peer, arm.ms) for arm in found),
+        tuple(FrozenArm(arm.name, arm.is_peer, arm.ms) for arm in found),
     )
 
 
@@ -126,7 +126,7 @@ def path(reports: Path, shape: str, device: str) -> Path:
     return reports / CURVES / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', shape)}-{slug}.json"
 
 
-def freeze(reports: Path, curve: Curve) -> Path:
+def freeze_curve(reports: Path, curve: Curve) -> Path:
     """Write a curve into the folder of reports, once; its file. EvidenceError where there is one already."""
     file = path(reports, curve.shape, curve.device)
     aside = file.with_name(f".{file.name}.{secrets.token_hex(3)}.partial")
@@ -148,7 +148,7 @@ def freeze(reports: Path, curve: Curve) -> Path:
     return file
 
 
-def load(file: Path) -> Curve:
+def load_curve(file: Path) -> Curve:
     """A curve from its file; EvidenceError where it cannot be read or is not one."""
     try:
         raw = file.read_bytes()
@@ -165,13 +165,13 @@ def decode(raw: bytes, where: Path) -> Curve:
     return curve
 
 
-def find(reports: Path, evidence: BenchRecord) -> Curve | None:
+def find_curve(reports: Path, evidence: BenchRecord) -> Curve | None:
     """The frozen curve of a bench's shape on its device, where the project has one."""
     file = path(reports, evidence.shape, device_of(evidence)[0])
-    return load(file) if file.exists() else None
+    return load_curve(file) if file.exists() else None
 
 
-def compare(curve: Curve, evidence: BenchRecord) -> Comparison:
+def compare_with_curve(curve: Curve, evidence: BenchRecord) -> CurveComparison:
     """A bench beside a frozen curve: absolute cost, and cost per added 1,024 tokens over the contexts of both.
 
     Inconclusive where device, shape, working set or layers differ, or nothing was timed in both.
@@ -184,7 +184,7 @@ def compare(curve: Curve, evidence: BenchRecord) -> Comparison:
         ("number of layers", str(curve.layers), str(evidence.method.layers)),
     ):
         if then != now:
-            return Comparison(
+            return CurveComparison(
                 "inconclusive",
                 f"Not compared with the curve frozen from the bench of {curve.started}: its {what} is {then}, "
                 f"but this bench's is {now}.",
@@ -197,16 +197,16 @@ def compare(curve: Curve, evidence: BenchRecord) -> Comparison:
         for context in sorted(then.ms.keys() & now.ms.keys())
     )
     if not costs:
-        return Comparison(
+        return CurveComparison(
             "inconclusive",
             f"Not compared with the curve frozen from the bench of {curve.started}: no arm was timed at the same "
             f"context in both.",
         )
     rows = tuple(row for then, now in both for row in _added_rows(then, now))
-    return Comparison("compared", _sentence(curve, evidence, driver, costs), costs, rows)
+    return CurveComparison("compared", _sentence(curve, evidence, driver, costs), costs, rows)
 
 
-def _added_rows(then: Frozen, now: Arm) -> list[AddedRow]:
+def _added_rows(then: FrozenArm, now: TimedArm) -> list[AddedRow]:
     contexts = then.ms.keys() & now.ms.keys()
     frozen = added({context: then.ms[context] for context in contexts})
     later = added({context: now.ms[context] for context in contexts})

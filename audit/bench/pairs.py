@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from audit.errors import EvidenceError
-from audit.records.bench import BenchRecord, Pair, Point
+from audit.records.bench import BenchRecord, Pair, TimedContext
 
 Word = Literal["faster", "slower", "no difference"]
 STEP = 1024
@@ -60,7 +60,7 @@ class Figures(msgspec.Struct, frozen=True):
         return self.b_ms / self.b_floor_ms
 
 
-class Arm(msgspec.Struct, frozen=True):
+class TimedArm(msgspec.Struct, frozen=True):
     """A variant or peer over all contexts: context -> median ms of one replay, over all its trials in all its pairs."""
 
     name: str
@@ -69,7 +69,7 @@ class Arm(msgspec.Struct, frozen=True):
     floor_ms: dict[int, float]
 
 
-class Added(msgspec.Struct, frozen=True):
+class AddedCost(msgspec.Struct, frozen=True):
     """What 1,024 more tokens cost between two contexts, in microseconds of one replay (all layers)."""
 
     start: int
@@ -82,7 +82,7 @@ def figures(evidence: BenchRecord) -> tuple[Figures, ...]:
     return tuple(_figures(pair, point, evidence.bandwidth.copy) for point in evidence.points for pair in point.pairs)
 
 
-def judge(ratio: Spread, same: Spread, trials: int) -> Word:
+def judge_times(ratio: Spread, same: Spread, trials: int) -> Word:
     """Whether B differs from A in time.
 
     A difference counts only if the whole range of the paired ratios B/A lies outside the range of the A/A ratios and
@@ -109,7 +109,7 @@ def floor_ms(moved: int, copy: float) -> float:
     return 1e3 * moved / copy
 
 
-def arms(evidence: BenchRecord) -> tuple[Arm, ...]:
+def arms(evidence: BenchRecord) -> tuple[TimedArm, ...]:
     """Every variant and peer that was timed, in order of appearance. EvidenceError where one name is both."""
     kinds: dict[str, bool] = {}
     times: dict[str, dict[int, list[float]]] = {}
@@ -128,19 +128,19 @@ def arms(evidence: BenchRecord) -> tuple[Arm, ...]:
                     _moved(point, name, is_peer), evidence.bandwidth.copy
                 )
     return tuple(
-        Arm(name, kinds[name], {context: median(ms) for context, ms in by.items()}, floors[name])
+        TimedArm(name, kinds[name], {context: median(ms) for context, ms in by.items()}, floors[name])
         for name, by in times.items()
     )
 
 
-def added(ms: Mapping[int, float]) -> tuple[Added, ...]:
+def added(ms: Mapping[int, float]) -> tuple[AddedCost, ...]:
     """The cost per added 1,024 tokens between successive contexts, from context -> ms."""
     return tuple(
-        Added(start, end, 1e3 * (ms[end] - ms[start]) * STEP / (end - start)) for start, end in pairwise(sorted(ms))
+        AddedCost(start, end, 1e3 * (ms[end] - ms[start]) * STEP / (end - start)) for start, end in pairwise(sorted(ms))
     )
 
 
-def _figures(pair: Pair, point: Point, copy: float) -> Figures:
+def _figures(pair: Pair, point: TimedContext, copy: float) -> Figures:
     _admit(pair, point.context)
     ratio = Spread.of(b / a for a, b in zip(pair.a_ms, pair.b_ms, strict=True))
     same = Spread.of(again / a for a, again in zip(pair.a_ms, pair.again_ms, strict=True))
@@ -154,13 +154,13 @@ def _figures(pair: Pair, point: Point, copy: float) -> Figures:
         median(pair.again_ms),
         ratio,
         same,
-        judge(ratio, same, len(pair.a_ms)),
+        judge_times(ratio, same, len(pair.a_ms)),
         floor_ms(point.moved, copy),
         floor_ms(_moved(point, pair.b, pair.b_is_peer), copy),
     )
 
 
-def _moved(point: Point, name: str, is_peer: bool) -> int:
+def _moved(point: TimedContext, name: str, is_peer: bool) -> int:
     return point.peer_moved.get(name, point.moved) if is_peer else point.moved
 
 

@@ -15,7 +15,7 @@ import msgspec
 from audit import __version__
 from audit.backends import cuda
 from audit.bench.arrays import comparison_build
-from audit.bench.session import Entrant, Findings, Order
+from audit.bench.session import BenchOrder, BenchResults, Entrant
 from audit.bench.worker import FINDINGS, ORDER
 from audit.compile.cuda import CubinBuild, compile_cubin
 from audit.errors import AuditError, EvidenceError, PlanError
@@ -74,7 +74,7 @@ def bench(
         builds[variant.name] = build = _compile(project, operator, case, variant.name, device.arch)
         entrants.append(_enter(folder, variant.name, variant.parent or "", build))
     names = [variant.name for variant in variants]
-    order = Order(
+    order = BenchOrder(
         project=str(project.root),
         shape=shape_name,
         axes=dict(declared.axes),
@@ -139,7 +139,7 @@ def _enter(folder: Path, name: str, parent: str, build: CubinBuild) -> Entrant:
     return Entrant(name, parent, cubin, build.symbols)
 
 
-def _measure(folder: Path, limit: float, say: Callable[[str], None]) -> Findings:
+def _measure(folder: Path, limit: float, say: Callable[[str], None]) -> BenchResults:
     command = [sys.executable, "-P", "-m", _MODULE, str(folder.resolve())]
     last = ""
     deadline = time.monotonic() + limit
@@ -162,6 +162,6 @@ def _measure(folder: Path, limit: float, say: Callable[[str], None]) -> Findings
     if code != 0:
         raise AuditError(f"the bench ended with {code}: {last}; what it had found lies in {folder}")
     try:
-        return msgspec.json.decode((folder / FINDINGS).read_bytes(), type=Findings)
+        return msgspec.json.decode((folder / FINDINGS).read_bytes(), type=BenchResults)
     except (OSError, msgspec.DecodeError) as error:
         raise EvidenceError(f"{folder / FINDINGS}: {error}") from None

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from audit.bench.arrays import Comparison
+from audit.bench.arrays import DeviceComparison
 from audit.bench.clock import Clock, Replay
 from audit.bench.workset import Contender, WorkingSet, check
 from audit.errors import AuditError, ToolMissing
-from audit.records.bench import Bandwidth, Checked, Error, Method, Pair, Point, Skipped
+from audit.records.bench import Bandwidth, ComparedBytes, Error, Method, Pair, SkippedArm, TimedContext
 from audit.spec import Array, AxisValue, Bench, Inputs, Shape
 
 
@@ -27,7 +27,7 @@ class Entrant(msgspec.Struct, frozen=True):
     symbols: dict[str, str]
 
 
-class Order(msgspec.Struct, frozen=True):
+class BenchOrder(msgspec.Struct, frozen=True):
     """What is to be benched."""
 
     project: str
@@ -42,30 +42,30 @@ class Order(msgspec.Struct, frozen=True):
     method: Method
 
 
-class Findings(msgspec.Struct):
+class BenchResults(msgspec.Struct):
     """What was found so far."""
 
     fnv: dict[str, str]  # variant -> FNV-1a-64 of the cubin that was loaded
     bandwidth: Bandwidth
-    checked: list[Checked]
+    checked: list[ComparedBytes]
     errors: list[Error]
-    points: list[Point]
-    skipped: list[Skipped]
+    points: list[TimedContext]
+    skipped: list[SkippedArm]
 
 
 @dataclass(frozen=True)
-class Session:
+class TimingSession:
     """What stays the same from one context to the next; `found` grows."""
 
-    order: Order
+    order: BenchOrder
     shape: Shape
     declared: Bench
     work: WorkingSet
     clock: Clock
-    comparison: Comparison
+    comparison: DeviceComparison
     contenders: Mapping[str, Contender]
     graphs: Mapping[str, tuple[Replay, Replay]]
-    found: Findings
+    found: BenchResults
     say: Callable[[str], None]
 
     def at(self, context: int) -> None:
@@ -86,7 +86,9 @@ class Session:
         layers = len(inputs)
         seen = self.work.operator.case(self.shape, {**self.declared.axes, "context": context})
         peer_moved = {peer.name: layers * peer.moves(seen) for peer in self.declared.peers}
-        self.found.points.append(Point(context, layers * self.declared.moved(seen, context), tuple(pairs), peer_moved))
+        self.found.points.append(
+            TimedContext(context, layers * self.declared.moved(seen, context), tuple(pairs), peer_moved)
+        )
 
     def _check(self, context: int) -> set[str]:
         """The contenders that are not to be timed: their bytes differ."""
@@ -131,8 +133,8 @@ class Session:
         return pairs
 
     def _skip(self, name: str, why: str) -> None:
-        if Skipped(name, why) not in self.found.skipped:
-            self.found.skipped.append(Skipped(name, why))
+        if SkippedArm(name, why) not in self.found.skipped:
+            self.found.skipped.append(SkippedArm(name, why))
 
     def _reference(self, given: Inputs) -> tuple[str, Array]:
         """The first FP64 reference of the first layer's output, and its name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from audit.bench.curve import Comparison
+from audit.bench.curve import CurveComparison
 from audit.bench.pairs import Figures, Spread, figures
 from audit.records.bench import BenchRecord
 
@@ -13,7 +13,7 @@ _LEFT = {1, 7}  # columns of words
 _WIDEST = 48
 
 
-def table(evidence: BenchRecord, comparison: Comparison | None = None) -> str:
+def table(evidence: BenchRecord, comparison: CurveComparison | None = None) -> str:
     """The text for a terminal: a sentence, the table, and one verdict a pair, then bytes, curve, what was skipped."""
     found = figures(evidence)
     lines = [described(evidence), "", *_aligned([_HEAD, *map(_cells, found)]), "", *verdicts(found)]

@@ -16,14 +16,14 @@ import msgspec
 
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
 from audit.backends.launches import LaunchError
-from audit.bench.arrays import Comparison
+from audit.bench.arrays import DeviceComparison
 from audit.bench.bandwidth import bandwidth
 from audit.bench.clock import Clock
-from audit.bench.session import Findings, Order, Session, torch_with_gpu
+from audit.bench.session import BenchOrder, BenchResults, TimingSession, torch_with_gpu
 from audit.bench.workset import Contender, WorkingSet
 from audit.compile.identity import fnv1a64
 from audit.errors import AuditError
-from audit.project import find
+from audit.project import find_project
 
 ORDER, FINDINGS = "order.json", "findings.json"
 _NON_BLOCKING = 1
@@ -31,8 +31,8 @@ _NON_BLOCKING = 1
 
 def bench(folder: Path, say: Callable[[str], None]) -> None:
     """Everything that `order.json` asks for. Raises NoDriver, Refused, CudaError, LaunchError, AuditError."""
-    order = msgspec.json.decode((folder / ORDER).read_bytes(), type=Order)
-    operator, shape = find(Path(order.project)).shape(order.shape)
+    order = msgspec.json.decode((folder / ORDER).read_bytes(), type=BenchOrder)
+    operator, shape = find_project(Path(order.project)).shape(order.shape)
     assert operator.bench is not None
     declared = replace(operator.bench, axes=order.axes)
     driver, stream = Driver(), c_void_p()
@@ -40,12 +40,12 @@ def bench(folder: Path, say: Callable[[str], None]) -> None:
     driver.call("cuStreamCreate", byref(stream), _NON_BLOCKING)
     clock = Clock(driver, stream)
     counting = (folder / order.comparison.cubin).read_bytes()
-    comparison = Comparison(driver, driver.info().multiprocessors, counting, order.comparison.symbols)
+    comparison = DeviceComparison(driver, driver.info().multiprocessors, counting, order.comparison.symbols)
     with ExitStack() as stack:
         if (torch := torch_with_gpu()) is not None:  # peers put their work on this stream, between our events
             stack.enter_context(torch.cuda.stream(torch.cuda.ExternalStream(stream.value)))
         say("bandwidth")
-        found = Findings({}, bandwidth(driver, clock, comparison, torch), [], [], [], [])
+        found = BenchResults({}, bandwidth(driver, clock, comparison, torch), [], [], [], [])
         say("working set")
         work = WorkingSet(driver, operator, shape, declared, order.seeds)
         contenders: dict[str, Contender] = {}
@@ -55,7 +55,7 @@ def bench(folder: Path, say: Callable[[str], None]) -> None:
             variant = operator.variant(entrant.name)
             contenders[entrant.name] = Contender(driver, stream, work, variant, cubin, entrant.symbols)
         graphs = {name: (contender.graph(), contender.graph()) for name, contender in contenders.items()}
-        session = Session(order, shape, declared, work, clock, comparison, contenders, graphs, found, say)
+        session = TimingSession(order, shape, declared, work, clock, comparison, contenders, graphs, found, say)
         for visible in order.contexts:
             session.at(visible)
             (folder / FINDINGS).write_bytes(msgspec.json.encode(found))

@@ -11,9 +11,9 @@ from functools import partial
 from audit import arena, bundle
 from audit.backends.driver import Driver
 from audit.backends.launches import Launches, load_kernels
-from audit.bench.arrays import Arrays, Comparison, Region
+from audit.bench.arrays import Arrays, DeviceComparison, Region
 from audit.bench.clock import Replay
-from audit.records.bench import Checked
+from audit.records.bench import ComparedBytes
 from audit.spec import Bench, Case, Inputs, Operator, Shape, Variant
 
 _THREAD_LOCAL = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
@@ -112,9 +112,9 @@ def check(
     parents: Mapping[str, str],
     graphs: Mapping[str, Replay],
     context: int,
-    comparison: Comparison,
+    comparison: DeviceComparison,
     stream: c_void_p,
-) -> list[Checked]:
+) -> list[ComparedBytes]:
     """Compare each contender with its parent: outputs and workspace of every layer by plain launches, then the
     outputs of every layer by the graph that will be timed. All start from the same poison. One without a parent is
     compared with itself: its graph with its plain launches."""
@@ -140,4 +140,4 @@ def check(
         plain = contenders[parents.get(name, name)].plain_outs
         for mine_out, their_out in zip(contender.outs, plain, strict=True):
             compare(name, mine_out, their_out)
-    return [Checked(name, parents.get(name, name), context, nbytes[name], differing[name]) for name in contenders]
+    return [ComparedBytes(name, parents.get(name, name), context, nbytes[name], differing[name]) for name in contenders]

@@ -19,7 +19,7 @@ class Difference(msgspec.Struct, frozen=True):
         return f"{self.where}: stored {self.stored}, came {self.came}{f' ({self.detail})' if self.detail else ''}"
 
 
-def compare(stored: CaptureStore, again: CaptureStore, name: str) -> tuple[Difference, ...]:
+def compare_sets(stored: CaptureStore, again: CaptureStore, name: str) -> tuple[Difference, ...]:
     """Every difference between the set `name` in two stores; empty when all payloads, scales and origins agree.
 
     What computed the activations (versions, instruction set) is not compared: it explains differences, and is

@@ -32,7 +32,7 @@ UNCACHED_TOLERANCE = 1e-4
 """Relative to the largest value: float32 work of one model, summed in another order."""
 
 
-class Seen(msgspec.Struct, frozen=True, eq=False):
+class LayerCall(msgspec.Struct, frozen=True, eq=False):
     """What one layer's attention was given in the step: q f32 [heads, rows, D], k and v f32 [ranks, tokens, D]."""
 
     q: NDArray[np.float32]
@@ -43,10 +43,10 @@ class Seen(msgspec.Struct, frozen=True, eq=False):
     """What the library's attention made of it, f32 [rows, heads, D]."""
 
 
-class Observation(msgspec.Struct, frozen=True, eq=False):
+class HookRecord(msgspec.Struct, frozen=True, eq=False):
     """The tensors of the wanted layers, and what proves that they are the model's."""
 
-    layers: dict[int, Seen]
+    layers: dict[int, LayerCall]
     proof: Proof
 
 
@@ -61,7 +61,7 @@ class Attention:
         self.queries = 0
         self.tokens = 0
         self.calls: Counter[tuple[str, int]] = Counter()
-        self.seen: dict[int, Seen] = {}
+        self.seen: dict[int, LayerCall] = {}
 
     def begin(self, phase: str, queries: int, tokens: int) -> None:
         """Announce the next forward pass: its query rows and all tokens that it may see."""
@@ -81,7 +81,7 @@ class Attention:
         output, weights = self._stock(module, query, key, value, attention_mask, **kwargs)
         if self.phase == "step" and layer in self._wanted:
             q, k, v, o = (t.detach()[0].float().numpy().copy() for t in (query, key, value, output))
-            self.seen[layer] = Seen(q, k, v, float(kwargs["scaling"]), o)
+            self.seen[layer] = LayerCall(q, k, v, float(kwargs["scaling"]), o)
         return output, weights
 
     def _require_causal(self, where: str, mask: Any) -> None:
@@ -100,7 +100,7 @@ class Attention:
             raise CaptureError(f"{where}: mask: expected the causal one, but got another")
 
 
-def observe(model: Any, ids: Sequence[int], *, rows: int, layers: Sequence[int]) -> Observation:
+def observe(model: Any, ids: Sequence[int], *, rows: int, layers: Sequence[int]) -> HookRecord:
     """Prefill all of `ids` but the last `rows`, run these as one verification step, and return what was seen.
 
     `model` is a transformers causal language model in float32 on the CPU. Raises CaptureError where the hook
@@ -146,7 +146,7 @@ def observe(model: Any, ids: Sequence[int], *, rows: int, layers: Sequence[int])
         logits_error_uncached=float((uncached - hooked).abs().max() / hooked.abs().max()),
     )
     _require_proven(proof)
-    return Observation({layer: attention.seen[layer] for layer in layers}, proof)
+    return HookRecord({layer: attention.seen[layer] for layer in layers}, proof)
 
 
 def _require_proven(proof: Proof) -> None:
@@ -162,7 +162,7 @@ def _require_proven(proof: Proof) -> None:
             raise CaptureError(f"proof: {what}, but got {proof}; what was seen is not what the model computes")
 
 
-def _attention_error(seen: Seen) -> float:
+def _attention_error(seen: LayerCall) -> float:
     """FP64 attention of q, k, v, row r seeing tokens-rows+1+r tokens and head h reading KV head h // G."""
     heads, rows, _ = seen.q.shape
     ranks, tokens, _ = seen.k.shape

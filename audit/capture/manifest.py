@@ -28,7 +28,7 @@ STORAGE = {"f16": "F16", "e4m3": "U8"}
 """Logical dtype -> safetensors dtype. E4M3 travels as plain bytes: numpy has no such type."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-"""Of sets and their files: it cannot lead out of a folder, and a terminal shows it as it is."""
+"""Of sets and their files: it cannot lead out of a folder, and a terminal shows it is."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -66,7 +66,7 @@ class Tensor(Part, frozen=True):
         return math.prod(self.shape) * ITEM_BYTES[self.dtype]
 
 
-class Record(Part, frozen=True):
+class ManifestEntry(Part, frozen=True):
     """What one rank of one layer was given in one step."""
 
     layer: int
@@ -184,7 +184,7 @@ class Manifest(Part, frozen=True):
     environment: Environment
     proof: Proof
     expected: Expected
-    records: tuple[Record, ...]
+    records: tuple[ManifestEntry, ...]
 
 
 class _Head(msgspec.Struct):
@@ -306,7 +306,7 @@ class _Checker:
             g.group,
         )
 
-    def record(self, record: Record, geometry: Geometry, at: str) -> None:
+    def record(self, record: ManifestEntry, geometry: Geometry, at: str) -> None:
         self.count(record.layer, f"{at}.layer", 0)
         self.count(record.rank, f"{at}.rank", 0, geometry.kv_heads - 1)
         self.require(record.step == geometry.step, f"{at}.step", f"{geometry.step}", record.step)

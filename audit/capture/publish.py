@@ -13,8 +13,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from audit.capture import manifest as schema
-from audit.capture.manifest import MANIFEST_FILE, Manifest, Record, Tensor, contiguous
-from audit.capture.quantise import Quantised
+from audit.capture.manifest import MANIFEST_FILE, Manifest, ManifestEntry, Tensor, contiguous
+from audit.capture.quantise import QuantisedTensor
 from audit.capture.tensorfile import serialise
 from audit.errors import CaptureError
 
@@ -24,14 +24,16 @@ def layer_file(layer: int) -> str:
     return f"layer{layer:02d}.safetensors"
 
 
-def encode_layer(layer: int, step: int, scale: float, ranks: Sequence[Quantised]) -> tuple[bytes, tuple[Record, ...]]:
+def encode_layer(
+    layer: int, step: int, scale: float, ranks: Sequence[QuantisedTensor]
+) -> tuple[bytes, tuple[ManifestEntry, ...]]:
     """The file of one layer, and the records of its ranks."""
     payloads = {f"rank{rank}.{name}": array for rank, one in enumerate(ranks) for name, array in _arrays(one).items()}
     data, offsets = serialise(
         {key: ("F16" if a.dtype == "f2" else "U8", a.shape, a.tobytes()) for key, a in payloads.items()}
     )
     records = tuple(
-        Record(
+        ManifestEntry(
             layer=layer,
             rank=rank,
             step=step,
@@ -57,7 +59,7 @@ def encode_layer(layer: int, step: int, scale: float, ranks: Sequence[Quantised]
     return data, records
 
 
-def _arrays(one: Quantised) -> dict[str, NDArray[Any]]:
+def _arrays(one: QuantisedTensor) -> dict[str, NDArray[Any]]:
     return {"q": one.q, "k": one.k, "v": one.v}
 
 

@@ -21,7 +21,7 @@ RULES = {
 """What `quantise` does, for the manifest."""
 
 
-class Quantised(msgspec.Struct, frozen=True, eq=False):
+class QuantisedTensor(msgspec.Struct, frozen=True, eq=False):
     """One rank's tensors as stored: q f16 [rows, G, D], k and v u8 [pages, page, 1, D]; scales are binary32."""
 
     q: NDArray[np.float16]
@@ -33,7 +33,7 @@ class Quantised(msgspec.Struct, frozen=True, eq=False):
 
 def quantise(
     q: NDArray[np.float32], k: NDArray[np.float32], v: NDArray[np.float32], *, rank: int, page: int
-) -> Quantised:
+) -> QuantisedTensor:
     """One rank of q [heads, rows, D], k and v [ranks, tokens, D], all f32 as the attention function saw them.
 
     Query head h belongs to KV head h // G with G = heads / ranks, the order of transformers' repeat_kv.
@@ -48,7 +48,7 @@ def quantise(
         raise CaptureError(f"q of rank {rank}: expected values that are finite in binary16; the model gave others")
     k_pages, k_scale = _pages(k[rank], page, f"k of rank {rank}")
     v_pages, v_scale = _pages(v[rank], page, f"v of rank {rank}")
-    return Quantised(half, k_pages, v_pages, k_scale, v_scale)
+    return QuantisedTensor(half, k_pages, v_pages, k_scale, v_scale)
 
 
 def _pages(x: NDArray[np.float32], page: int, what: str) -> tuple[NDArray[np.uint8], np.float32]:

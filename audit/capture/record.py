@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from audit.capture import manifest as schema
-from audit.capture.manifest import Expected, Manifest, Record, Text, Tokens
+from audit.capture.manifest import Expected, Manifest, ManifestEntry, Text, Tokens
 from audit.capture.model import LoadedModel, geometry, load_model
 from audit.capture.publish import encode_layer, layer_file
 from audit.capture.recipe import Recipe
@@ -51,7 +51,7 @@ def record_with(model: LoadedModel, recipe: Recipe, text: bytes, say: Callable[[
     seen = observe(model.network, ids, rows=recipe.rows, layers=recipe.layers)
     sizes = geometry(recipe)
     files: dict[str, bytes] = {}
-    records: list[Record] = []
+    records: list[ManifestEntry] = []
     for layer, one in seen.layers.items():
         ranks = [quantise(one.q, one.k, one.v, rank=rank, page=recipe.page) for rank in range(sizes.kv_heads)]
         files[layer_file(layer)], added = encode_layer(layer, sizes.step, one.scale, ranks)
@@ -88,7 +88,7 @@ def token_digest(ids: Sequence[int]) -> str:
     return hashlib.sha256(struct.pack(f"<{len(ids)}i", *ids)).hexdigest()
 
 
-def _require_distinct(records: Sequence[Record]) -> None:
+def _require_distinct(records: Sequence[ManifestEntry]) -> None:
     """Every layer and rank has tensors of its own: equal ones mean that one was captured under two names."""
     for name in ("q", "k", "v"):
         digests = {record.tensors[name].sha256 for record in records}

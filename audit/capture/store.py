@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from audit.capture import manifest as schema
-from audit.capture.manifest import MANIFEST_FILE, MAX_MANIFEST_BYTES, Manifest, Record
+from audit.capture.manifest import MANIFEST_FILE, MAX_MANIFEST_BYTES, Manifest, ManifestEntry
 from audit.capture.tensorfile import MAX_FILE_BYTES, TensorFile, open_inside, read_header
 from audit.errors import CaptureError
 
@@ -169,7 +169,7 @@ class CaptureStore:
             digest = hashlib.sha256(stream.read()).hexdigest()
         _require_digest(f"{found.name}/{text.file}", text.sha256, digest)
 
-    def _arrays(self, found: Manifest, record: Record) -> dict[str, NDArray[Any]]:
+    def _arrays(self, found: Manifest, record: ManifestEntry) -> dict[str, NDArray[Any]]:
         named = {t.key for r in found.records if r.file == record.file for t in r.tensors.values()}
         with open_inside(self._folder(found.name), record.file, MAX_FILE_BYTES) as stream:
             file = read_header(stream, f"{found.name}/{record.file}")
@@ -182,7 +182,7 @@ class CaptureStore:
             return {tensor: _array(file, record, tensor) for tensor in ("q", "k", "v")}
 
 
-def _array(file: TensorFile, record: Record, name: str) -> NDArray[Any]:
+def _array(file: TensorFile, record: ManifestEntry, name: str) -> NDArray[Any]:
     import numpy as np
 
     stated = record.tensors[name]

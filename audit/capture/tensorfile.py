@@ -30,7 +30,7 @@ ALIGNMENT = 64
 ITEM_BYTES = {"U8": 1, "F16": 2}
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TensorEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One tensor as the header describes it; `data_offsets` are first and behind-last byte in the data area."""
 
     dtype: str
@@ -41,7 +41,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TensorFile:
     """An open file whose header has been read and found to fit the file exactly."""
 
-    def __init__(self, stream: BinaryIO, where: str, entries: dict[str, Entry], data_start: int) -> None:
+    def __init__(self, stream: BinaryIO, where: str, entries: dict[str, TensorEntry], data_start: int) -> None:
         self._stream = stream
         self._data_start = data_start
         self.where = where
@@ -103,14 +103,14 @@ def read_header(stream: BinaryIO, where: str) -> TensorFile:
     try:
         raw = msgspec.json.decode(header, type=dict[str, msgspec.Raw])
         raw.pop("__metadata__", None)
-        entries = {key: msgspec.json.decode(value, type=Entry) for key, value in raw.items()}
+        entries = {key: msgspec.json.decode(value, type=TensorEntry) for key, value in raw.items()}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise CaptureError(f"{where}: header: {printable(error)}; the file is damaged") from error
     _require_tiling(entries, size - 8 - length, where)
     return TensorFile(stream, where, entries, 8 + length)
 
 
-def _require_tiling(entries: Mapping[str, Entry], data_bytes: int, where: str) -> None:
+def _require_tiling(entries: Mapping[str, TensorEntry], data_bytes: int, where: str) -> None:
     """Every byte of the data area belongs to exactly one tensor, and every size is what its shape says."""
     at = 0
     for key, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
@@ -134,12 +134,12 @@ def _require_tiling(entries: Mapping[str, Entry], data_bytes: int, where: str) -
 
 def serialise(tensors: Mapping[str, tuple[str, tuple[int, ...], bytes]]) -> tuple[bytes, dict[str, int]]:
     """A safetensors file of name -> (dtype, shape, payload), in that order, and each tensor's data offset."""
-    header: dict[str, Entry] = {}
+    header: dict[str, TensorEntry] = {}
     at = 0
     for key, (dtype, shape, payload) in tensors.items():
         if math.prod(shape) * ITEM_BYTES[dtype] != len(payload):
             raise ValueError(f"{key}: expected {shape} of {dtype}, but got {len(payload)} bytes")
-        header[key] = Entry(dtype, shape, (at, at + len(payload)))
+        header[key] = TensorEntry(dtype, shape, (at, at + len(payload)))
         at += len(payload)
     text = msgspec.json.encode(header)
     text += b" " * (-(8 + len(text)) % ALIGNMENT)

@@ -22,7 +22,7 @@ def bytes_(view: View) -> Iterator[Result]:
         return
     parent, against = view.parent, f"parent {view.parent.variant.name}"
     pairs = zip(view.steps, parent.steps, strict=True)
-    yield from tallied_once(compare(view, step, parent, theirs, "bytes", against) for step, theirs in pairs)
+    yield from tallied_once(compare_bytes(view, step, parent, theirs, "bytes", against) for step, theirs in pairs)
 
 
 def repeat(view: View) -> Iterator[Result]:
@@ -34,9 +34,9 @@ def repeat(view: View) -> Iterator[Result]:
 def _repeated(view: View) -> Iterator[Result]:
     steps = {step.name: step for step in view.steps}
     if "live" in steps and "restore" in steps:
-        yield compare(view, steps["restore"], view, steps["live"], "repeat", "live")
+        yield compare_bytes(view, steps["restore"], view, steps["live"], "repeat", "live")
     for step in view.again:
-        yield compare(view, step, view, steps[step.name], "repeat", f"{step.name} under another schedule")
+        yield compare_bytes(view, step, view, steps[step.name], "repeat", f"{step.name} under another schedule")
 
 
 def tallied_once(results: Iterable[Result]) -> Iterator[Result]:
@@ -47,7 +47,7 @@ def tallied_once(results: Iterable[Result]) -> Iterator[Result]:
         told = told or bool(result.differences)
 
 
-def compare(view: View, step: Step, other: View, theirs: Step, check: str, against: str) -> Result:
+def compare_bytes(view: View, step: Step, other: View, theirs: Step, check: str, against: str) -> Result:
     """Compare two steps bit for bit over the written region; NaNs with equal bits are equal here."""
     count, total, where, first = 0, 0, "", ""
     tallies: list[Tally] = []

@@ -16,7 +16,7 @@ from audit.bench.run import bench
 from audit.bench.text import table
 from audit.cli.main import INCONCLUSIVE, PASS
 from audit.errors import PlanError
-from audit.project import find
+from audit.project import find_project
 from audit.records.bench import CURVE, BenchRecord, draft
 from audit.records.folder import encode
 from audit.report import pages
@@ -54,7 +54,7 @@ def command(
     What is timed has been compared first, in this very build: a variant of which a byte differs is left out, and
     makes the exit code 3. Times are told, not judged.
     """
-    project = find(folder)
+    project = find_project(folder)
     operator, _ = project.shape(shape)
     if operator.bench is None:
         raise PlanError(f"operator {operator.name}: declares no bench (Operator.bench), so there is nothing to time")
@@ -74,8 +74,8 @@ def command(
         time_limit=time_limit,
         say=lambda line: click.echo(line, err=True),
     )
-    frozen = curve.find(project.reports, evidence)
-    compared = curve.compare(frozen, evidence) if frozen else None
+    frozen = curve.find_curve(project.reports, evidence)
+    compared = curve.compare_with_curve(frozen, evidence) if frozen else None
     beside = {CURVE: encode(frozen)} if frozen else {}
     path = partial.finish(evidence, {**beside, **pages(evidence, beside, project)})
     if as_json:
@@ -83,7 +83,7 @@ def command(
     else:
         click.echo(f"{table(evidence, compared)}\nevidence {path}\nreport   {path / 'report.html'}")
     if freeze:
-        click.echo(f"curve    {curve.freeze(project.reports, curve.of(evidence))}", err=as_json)
+        click.echo(f"curve    {curve.freeze_curve(project.reports, curve.curve_of(evidence))}", err=as_json)
     raise click.exceptions.Exit(INCONCLUSIVE if _differs(evidence) else PASS)
 
 

@@ -59,9 +59,9 @@ def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
 
 
 def _report_check(stored: CaptureStore, again: CaptureStore, name: str) -> None:
-    from audit.capture.compare import compare
+    from audit.capture.compare import compare_sets
 
-    differences = compare(stored, again, name)
+    differences = compare_sets(stored, again, name)
     for difference in differences:
         click.echo(str(difference))
     (old, _), (new, _) = stored.manifest(name), again.manifest(name)

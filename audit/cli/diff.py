@@ -9,7 +9,7 @@ import click
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
 from audit.records.kinds import home_of, load_record
 from audit.report import write_page
-from audit.report.comparison import Comparison, Direction, compare, render_comparison
+from audit.report.comparison import Direction, RecordComparison, compare_records, render_comparison
 
 _SHOWN = 20
 
@@ -24,14 +24,16 @@ def command(a: Path, b: Path, output: Path | None) -> None:
     Exit 0 if nothing is worse, 1 if something is, 3 if the two have nothing judged in common.
     """
     homes = [home_of(path) for path in (a, b)]
-    found = compare(load_record(homes[0]), load_record(homes[1]), (homes[0].resolve().name, homes[1].resolve().name))
+    found = compare_records(
+        load_record(homes[0]), load_record(homes[1]), (homes[0].resolve().name, homes[1].resolve().name)
+    )
     if output is not None:
         write_page(output, {output.name: render_comparison(found).encode()})
     click.echo(_text(found))
     raise click.exceptions.Exit(FINDINGS if found.of("worse") else PASS if found.common else INCONCLUSIVE)
 
 
-def _text(found: Comparison) -> str:
+def _text(found: RecordComparison) -> str:
     lines = []
     for letter, side in (("A", found.a), ("B", found.b)):
         lines.append(f"{letter}  {side.verdict:12} {side.name}, {side.started}, {side.commit[:12]}, {side.device}")

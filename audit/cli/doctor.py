@@ -20,7 +20,7 @@ from audit.sanitize.device import compute_sanitizer
 from audit.sanitize.host import tools as host
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Diagnosis(msgspec.Struct, frozen=True):
     """One thing that was looked at."""
 
     name: str
@@ -33,7 +33,7 @@ class Finding(msgspec.Struct, frozen=True):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(as_json: bool) -> None:
     """Say what works here and what to install for the rest; exit 2 if `audit run` cannot work."""
-    tools: list[Callable[[], Finding]] = [partial(_host_tool, tool) for tool in TOOLS]
+    tools: list[Callable[[], Diagnosis]] = [partial(_host_tool, tool) for tool in TOOLS]
     looks = [_host_backend, *tools, _capture_extra, _cuda_compiler, _gpu, _compute_sanitizer]
     findings = [look() for look in looks]
     if as_json:
@@ -46,7 +46,7 @@ def command(as_json: bool) -> None:
     raise click.exceptions.Exit(PASS if able else USAGE)
 
 
-def _host_backend() -> Finding:
+def _host_backend() -> Diagnosis:
     name = "host backend"
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
@@ -54,44 +54,44 @@ def _host_backend() -> Finding:
         try:
             build = build_host(root, root / "probe.cu", ["probe"], cache=root / "cache")
         except AuditError as error:
-            return Finding(name, True, False, str(error))
-    return Finding(name, True, True, f"built a kernel with {build.identity.compiler}")
+            return Diagnosis(name, True, False, str(error))
+    return Diagnosis(name, True, True, f"built a kernel with {build.identity.compiler}")
 
 
-def _host_tool(tool: Tool) -> Finding:
+def _host_tool(tool: Tool) -> Diagnosis:
     name = f"{tool} on this CPU"
     try:
-        return Finding(name, False, True, f"by {host.record(tool).by}")
+        return Diagnosis(name, False, True, f"by {host.record(tool).by}")
     except AuditError as error:
-        return Finding(name, False, False, str(error))
+        return Diagnosis(name, False, False, str(error))
 
 
-def _compute_sanitizer() -> Finding:
+def _compute_sanitizer() -> Diagnosis:
     name = "sanitizers on a GPU"
     try:
-        found = compute_sanitizer.find()
+        found = compute_sanitizer.find_compute_sanitizer()
     except AuditError as error:
-        return Finding(name, False, False, str(error))
-    return Finding(name, False, True, f"compute-sanitizer {found.version} at {found.executable}")
+        return Diagnosis(name, False, False, str(error))
+    return Diagnosis(name, False, True, f"compute-sanitizer {found.version} at {found.executable}")
 
 
-def _capture_extra() -> Finding:
+def _capture_extra() -> Diagnosis:
     missing = [name for name in ("torch", "transformers", "gguf") if importlib.util.find_spec(name) is None]
     detail = f"lacks {', '.join(missing)}; pip install 'kernel-audit[capture]'" if missing else "all packages are there"
-    return Finding("recording captures", False, not missing, detail)
+    return Diagnosis("recording captures", False, not missing, detail)
 
 
-def _cuda_compiler() -> Finding:
+def _cuda_compiler() -> Diagnosis:
     nvrtc = _spec("cuda.core") is not None
     nvcc = shutil.which("nvcc")
     found = [what for what, there in (("NVRTC through cuda.core", nvrtc), (f"nvcc at {nvcc}", nvcc)) if there]
     detail = " and ".join(found) or "neither cuda.core nor nvcc; pip install 'kernel-audit[gpu]'"
-    return Finding("compiling for a GPU", False, bool(found), detail)
+    return Diagnosis("compiling for a GPU", False, bool(found), detail)
 
 
-def _gpu() -> Finding:
+def _gpu() -> Diagnosis:
     there = Path("/dev/nvidiactl").exists()
-    return Finding(
+    return Diagnosis(
         "NVIDIA GPU", False, there, "device nodes are there" if there else "none; the host backend needs none"
     )
 

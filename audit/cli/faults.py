@@ -10,7 +10,7 @@ import msgspec
 from audit import faults
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
 from audit.errors import PlanError, ProjectError
-from audit.project import find
+from audit.project import find_project
 
 
 @click.command(name="faults")
@@ -23,10 +23,10 @@ def command(names: tuple[str, ...], third: int | None, folder: Path, as_json: bo
 
     Exit 0 if each is caught by the check that its file names and its unpatched twin passes; else 1; 3 if there is none.
     """
-    project = find(folder)
+    project = find_project(folder)
     if project.settings.faults is None:
         raise ProjectError(f'{project.root}: expected `faults = "FOLDER"` in [tool.kernel-audit]')
-    chosen = faults.load(project.root / project.settings.faults)
+    chosen = faults.load_faults(project.root / project.settings.faults)
     known = [fault.name for fault in chosen]
     if unknown := [name for name in names if name not in known]:
         raise PlanError(f"expected names of {known}, but got {unknown}")

@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from audit import plan as planning
-from audit.compile.frozen import freeze
+from audit.compile.frozen import freeze_build
 from audit.compile.host import build_host
 from audit.errors import PlanError
-from audit.project import find
+from audit.project import find_project
 from audit.spec import Binary
 
 
@@ -25,8 +25,8 @@ def command(folder: Path, shape: str, variant: str, arch: str, home: Path) -> No
 
     A project names it as `Variant(..., code=Binary("FOLDER"))`.
     """
-    project = find(home)
-    plan = planning.make(project, shape, planning.Selection(full=True), arch=arch, time_limit=1)
+    project = find_project(home)
+    plan = planning.make_plan(project, shape, planning.Selection(full=True), arch=arch, time_limit=1)
     chosen = project.operators[plan.operator].variant(variant)
     if isinstance(chosen.code, Binary):
         raise PlanError(
@@ -34,5 +34,5 @@ def command(folder: Path, shape: str, variant: str, arch: str, home: Path) -> No
         )
     entries = tuple(dict.fromkeys(launch.entry for case in plan.cases for launch in chosen.launches(case)))
     source = project.root / chosen.code.path
-    freeze(build_host(project.root, source, entries, arch=arch, defines=chosen.code.defines), folder)
+    freeze_build(build_host(project.root, source, entries, arch=arch, defines=chosen.code.defines), folder)
     click.echo(f"{folder}: {variant} with {len(entries)} kernels")

@@ -16,7 +16,7 @@ from audit.gate.formats.github import commands
 from audit.gate.policy import EVERYDAY
 from audit.gate.run import gate
 from audit.gate.verdict import Gate
-from audit.project import find
+from audit.project import find_project
 
 _EXIT = {"pass": PASS, "fail": FINDINGS, "inconclusive": INCONCLUSIVE}
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
@@ -54,7 +54,7 @@ def command(
     """
     others = [_other(word) for word in also]
     verdict = gate(
-        find(folder),
+        find_project(folder),
         policy,
         given=given,
         may_run=not no_run,

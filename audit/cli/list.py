@@ -9,7 +9,7 @@ import msgspec
 
 from audit import plan as planning
 from audit.capture.store import CaptureStore
-from audit.project import Project, find
+from audit.project import Project, find_project
 
 
 @click.command(name="list")
@@ -17,7 +17,7 @@ from audit.project import Project, find
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 def command(folder: Path, as_json: bool) -> None:
     """Show every operator with its shapes, variants, default plans, and the captures."""
-    project = find(folder)
+    project = find_project(folder)
     described: dict[str, object] = {
         "project": str(project.root),
         "operators": _operators(project),
@@ -37,7 +37,7 @@ def _operators(project: Project) -> list[dict[str, object]]:
                 "shapes": {
                     shape.name: [
                         case.id
-                        for case in planning.make(
+                        for case in planning.make_plan(
                             project, shape.name, planning.Selection(), arch="sm_90", time_limit=1
                         ).cases
                     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from audit.errors import EvidenceError, ProjectError
-from audit.project import Project, find
+from audit.project import Project, find_project
 from audit.records.folder import REPORT, latest
 from audit.records.kinds import FILES, home_of, kind_in
 from audit.report import index, pages, write_page
@@ -34,7 +34,7 @@ def command(evidence: Path | None, output: Path | None, show: bool, listing: boo
 
 
 def _page(evidence: Path | None, output: Path | None, folder: Path) -> Path:
-    home = home_of(evidence) if evidence else latest(find(folder).runs, *FILES)
+    home = home_of(evidence) if evidence else latest(find_project(folder).runs, *FILES)
     record, files = kind_in(home).read(home)
     if output is None and REPORT in files:
         return home / REPORT
@@ -46,7 +46,7 @@ def _page(evidence: Path | None, output: Path | None, folder: Path) -> Path:
 
 
 def _index(retained: Path | None, output: Path | None, folder: Path) -> Path:
-    project = find(folder)
+    project = find_project(folder)
     retained = retained or project.reports
     if not retained.is_dir():
         raise EvidenceError(f"{retained}: expected a folder of retained records, but it does not exist; name one")
@@ -58,7 +58,7 @@ def _index(retained: Path | None, output: Path | None, folder: Path) -> Path:
 def _project(folder: Path) -> Project | None:
     """The project there, if there is one: a page can be made anywhere."""
     try:
-        return find(folder)
+        return find_project(folder)
     except ProjectError:
         return None
 

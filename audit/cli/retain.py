@@ -8,9 +8,9 @@ import click
 
 from audit.cli.main import FINDINGS
 from audit.gate.formats.text import printable
-from audit.project import find as find_project
+from audit.project import find_project
 from audit.records.retain import retain
-from audit.records.verify import find, verify
+from audit.records.verify import find_records, verify
 
 
 @click.command(name="retain")
@@ -24,7 +24,7 @@ def command(paths: tuple[Path, ...], into: Path, folder: Path) -> None:
     """
     project = find_project(folder)
     refused = False
-    for home in (home for path in paths for home in find(path)):
+    for home in (home for path in paths for home in find_records(path)):
         looked = verify(home, project)
         if looked.sound:
             click.echo(retain(home, into))

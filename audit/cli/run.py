@@ -14,7 +14,7 @@ from audit.backends import cuda
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
 from audit.cli.progress import Progress
 from audit.errors import PlanError
-from audit.project import find
+from audit.project import find_project
 from audit.records.run import RunRecord, findings
 from audit.run import run
 from audit.spec import AxisValue
@@ -62,7 +62,7 @@ def command(
 
     Options narrow the default plan; a value that no planned case has adds a case.
     """
-    project = find(folder)
+    project = find_project(folder)
     selection = planning.Selection(
         axes=_axes(contexts, axes),
         variants=variants,
@@ -77,7 +77,7 @@ def command(
         if arch not in (None, there):
             raise PlanError(f"--arch: expected {there}, which is what the GPU has, but got {arch!r}; leave it out")
         arch = there
-    plan = planning.make(project, shape, selection, arch=arch or "sm_90", time_limit=time_limit, backend=device)
+    plan = planning.make_plan(project, shape, selection, arch=arch or "sm_90", time_limit=time_limit, backend=device)
     words = shlex.join(["audit", *sys.argv[1:]])
     with Progress(plan.audits) as progress:
         evidence, path = run(project, plan, out or project.runs, words, on_audit=progress.advance)

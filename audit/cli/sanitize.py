@@ -12,8 +12,8 @@ import msgspec
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
 from audit.compile.host import check_arch
 from audit.plan import Backend
-from audit.project import find
-from audit.records.sanitize import TOOLS, Checked, SanitizeRecord, Tool, told
+from audit.project import find_project
+from audit.records.sanitize import TOOLS, SanitizeRecord, Tool, ToolCheck, told
 from audit.report import pages
 from audit.sanitize import plan as planning
 from audit.sanitize.device.engine import DeviceEngine
@@ -64,14 +64,14 @@ def command(
     barriers, and valgrind; with --device cuda under NVIDIA's compute-sanitizer.
     """
     check_arch(arch)
-    project = find(folder)
-    plan = planning.make(
+    project = find_project(folder)
+    plan = planning.make_sanitize_plan(
         project, shape, tools=tools, variants=variants, cases=cases, backend=device, time_limit=time_limit
     )
     engine: Engine = DeviceEngine(executable, _CANARY_LIMIT) if device == "cuda" else HostEngine(arch, _CANARY_LIMIT)
     done = 0
 
-    def on_check(checked: Checked) -> None:
+    def on_check(checked: ToolCheck) -> None:
         nonlocal done
         done += 1
         line = f"[{done}/{plan.checks}] {checked.verdict} {checked.tool} {checked.variant} {checked.case}"
@@ -90,7 +90,7 @@ def _json(evidence: SanitizeRecord, path: Path) -> str:
 
 def _text(evidence: SanitizeRecord, path: Path) -> str:
     summary, lines = evidence.summary, []
-    troubled: dict[tuple[str, str, tuple[str, ...]], list[Checked]] = {}
+    troubled: dict[tuple[str, str, tuple[str, ...]], list[ToolCheck]] = {}
     for one in evidence.checked:
         if one.verdict != "pass":
             open_ = [told(finding) for finding in one.findings if not finding.suppressed]

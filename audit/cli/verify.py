@@ -9,8 +9,8 @@ import msgspec
 
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
 from audit.gate.formats.text import printable
-from audit.project import find as find_project
-from audit.records.verify import Verified, find, verify
+from audit.project import find_project
+from audit.records.verify import Verification, find_records, verify
 
 _WORD = {"pass": "ok", "fail": "FAIL", "inconclusive": "inconclusive"}
 
@@ -27,23 +27,23 @@ def command(paths: tuple[Path, ...], folder: Path, as_json: bool) -> None:
     files) or not whole.
     """
     project = find_project(folder)
-    looked = [verify(home, project) for path in paths for home in find(path)]
+    looked = [verify(home, project) for path in paths for home in find_records(path)]
     if as_json:
         click.echo(
             msgspec.json.encode({"verdict": _verdict(looked), "evidence": [_json(one) for one in looked]}).decode()
         )
     else:
         for one in looked:
-            click.echo(f"{_WORD[one.verdict]:12} {one.path}" + ("" if one.faults else f": {one.told()}"))
-            for fault in one.faults:
-                click.echo(f"{'':13}{fault.kind}: {printable(fault.what)}")
+            click.echo(f"{_WORD[one.verdict]:12} {one.path}" + ("" if one.flaws else f": {one.told()}"))
+            for flaw in one.flaws:
+                click.echo(f"{'':13}{flaw.kind}: {printable(flaw.what)}")
     raise click.exceptions.Exit({"pass": PASS, "fail": FINDINGS, "inconclusive": INCONCLUSIVE}[_verdict(looked)])
 
 
-def _verdict(looked: list[Verified]) -> str:
+def _verdict(looked: list[Verification]) -> str:
     verdicts = {one.verdict for one in looked}
     return next(verdict for verdict in ("fail", "inconclusive", "pass") if verdict in verdicts)
 
 
-def _json(one: Verified) -> dict[str, object]:
-    return {"path": str(one.path), "verdict": one.verdict, "faults": one.faults, "stale": one.stale}
+def _json(one: Verification) -> dict[str, object]:
+    return {"path": str(one.path), "verdict": one.verdict, "flaws": one.flaws, "stale": one.stale}

@@ -16,7 +16,7 @@ from audit.errors import ProjectError
 PROGRAM, IDENTITY = "program", "identity.json"
 
 
-def freeze(build: HostBuild, folder: Path) -> None:
+def freeze_build(build: HostBuild, folder: Path) -> None:
     """Copy a build into a new folder that a project can name as `Binary`. Raises ProjectError if it exists."""
     try:
         folder.mkdir(parents=True)

@@ -15,11 +15,11 @@ from audit.plan import Backend, planned_variants
 from audit.project import Project
 from audit.records.bench import BenchRecord
 from audit.records.run import Audit, RunRecord
-from audit.records.verify import Verified, find, verify
+from audit.records.verify import Verification, find_records, verify
 from audit.spec import Operator, Variant
 
 
-def conditions(project: Project, policy: Policy, evidence: Sequence[Verified]) -> Iterator[Condition]:
+def admission_conditions(project: Project, policy: Policy, evidence: Sequence[Verification]) -> Iterator[Condition]:
     """For every operator that the policy names a shape of: plans, admitted variants, default; then capture sets."""
     shapes = {shape for rule in (*policy.audits, *policy.sanitizers) for shape in rule.shapes}
     operators = {project.shape(shape)[0].name: project.shape(shape)[0] for shape in sorted(shapes)}
@@ -31,7 +31,7 @@ def conditions(project: Project, policy: Policy, evidence: Sequence[Verified]) -
     yield from _capture_sets(project)
 
 
-def _closed(project: Project, operator: Operator, evidence: Sequence[Verified]) -> Condition:
+def _closed(project: Project, operator: Operator, evidence: Sequence[Verification]) -> Condition:
     """A closed variant runs when it is named, and never by default: not as a parent, not in a plan that is whole. What
     it says closed it must be there."""
     planned = {variant.name for variant in planned_variants(operator, ()) if variant.status == "closed"}
@@ -81,7 +81,7 @@ class _Shown(msgspec.Struct, frozen=True):
 
 
 def _admitted(
-    project: Project, policy: Policy, operator: Operator, evidence: Sequence[Verified]
+    project: Project, policy: Policy, operator: Operator, evidence: Sequence[Verification]
 ) -> Iterator[Condition]:
     """Each admitted variant by itself: it takes part in default plans, and others are compared with it."""
     admitted = [variant for variant in operator.variants if variant.status == "admitted"]
@@ -99,7 +99,7 @@ def _admitted(
 
 
 def _default(
-    project: Project, policy: Policy, operator: Operator, variant: Variant, evidence: Sequence[Verified]
+    project: Project, policy: Policy, operator: Operator, variant: Variant, evidence: Sequence[Verification]
 ) -> Condition:
     shown = _shown(project, policy, operator, variant, evidence)
     told = [*shown.told] if variant.status != "control" else [*shown.wrong]
@@ -118,14 +118,14 @@ def _default(
 
 
 def _shown(
-    project: Project, policy: Policy, operator: Operator, variant: Variant, evidence: Sequence[Verified]
+    project: Project, policy: Policy, operator: Operator, variant: Variant, evidence: Sequence[Verification]
 ) -> _Shown:
     """What the evidence that a variant names says of it, and all other that was looked at."""
     absent = _absent(project, variant.evidence)
     looked = {one.path.resolve(): one for one in evidence}
     wrong = [f"its evidence is not there: {', '.join(absent)}"] if absent else []
     for place in (place for place in variant.evidence if place not in absent):
-        for home in find(project.root / place):
+        for home in find_records(project.root / place):
             if (key := home.resolve()) not in looked:
                 looked[key] = verify(home, project)
             one = looked[key]
@@ -154,7 +154,7 @@ def _differing(record: BenchRecord, variant: str) -> int:
     return sum(one.differing for one in record.checked if one.variant == variant)
 
 
-def _newest(variant: str, operator: str, device: Backend, evidence: Iterable[Verified]) -> list[Audit]:
+def _newest(variant: str, operator: str, device: Backend, evidence: Iterable[Verification]) -> list[Audit]:
     """Of each case the newest audit of a variant."""
     records = [one.record for one in evidence if one.sound and isinstance(one.record, RunRecord)]
     found: dict[str, Audit] = {}

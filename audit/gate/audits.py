@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from audit.errors import CaptureError, PlanError
 from audit.gate import coverage
-from audit.gate.coverage import Pair, Spoken
-from audit.gate.evaluation import Grounds, Tally, listed
+from audit.gate.coverage import Pair, Witness
+from audit.gate.evaluation import Evaluation, ResultCount, listed
 from audit.gate.findings import of_audit
 from audit.gate.policy import AuditRule
 from audit.gate.verdict import Condition
@@ -16,7 +16,7 @@ from audit.records.run import Audit, RunRecord
 from audit.vacuity import unseen
 
 
-def conditions(grounds: Grounds, rule: AuditRule, shape: str) -> Iterator[Condition]:
+def audit_conditions(grounds: Evaluation, rule: AuditRule, shape: str) -> Iterator[Condition]:
     """What a rule asks of one shape. A plan that cannot be made (a capture is gone) leaves all of it inconclusive."""
     about = f"{shape} on {rule.device}"
     try:
@@ -35,8 +35,8 @@ def conditions(grounds: Grounds, rule: AuditRule, shape: str) -> Iterator[Condit
         yield grounds.sources(f"sources {about}", rule.device, there)
 
 
-def _tally(grounds: Grounds, spoken: Mapping[Pair, Spoken[RunRecord, Audit] | None]) -> Tally:
-    tally = Tally()
+def _tally(grounds: Evaluation, spoken: Mapping[Pair, Witness[RunRecord, Audit] | None]) -> ResultCount:
+    tally = ResultCount()
     for (case, variant), one in spoken.items():
         where = f"{variant} in {case}"
         if one is None:
@@ -65,7 +65,7 @@ def _cases(about: str, rule: AuditRule, measured: int, path: str) -> Condition:
 
 
 def _captures(
-    about: str, rule: AuditRule, plan: Plan, spoken: Mapping[Pair, Spoken[RunRecord, Audit] | None], path: str
+    about: str, rule: AuditRule, plan: Plan, spoken: Mapping[Pair, Witness[RunRecord, Audit] | None], path: str
 ) -> Iterator[Condition]:
     wanted = {case.id: case.capture for case in plan.cases if case.capture}
     if not wanted and not rule.minimum.captures:
@@ -84,7 +84,7 @@ def _captures(
 
 
 def _mutations(
-    about: str, rule: AuditRule, plan: Plan, there: Sequence[Spoken[RunRecord, Audit]], path: str
+    about: str, rule: AuditRule, plan: Plan, there: Sequence[Witness[RunRecord, Audit]], path: str
 ) -> Condition:
     """Could the checks of these cases have failed?"""
     cases = {case.id for case in plan.cases}

@@ -24,7 +24,7 @@ from audit.gate.verdict import Condition
 from audit.project import Project
 
 
-class Accepted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AcceptedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One accepted finding; it holds through its last day."""
 
     fingerprint: Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
@@ -33,10 +33,10 @@ class Accepted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    accepted: tuple[Accepted, ...] = ()
+    accepted: tuple[AcceptedFinding, ...] = ()
 
 
-def load(project: Project) -> tuple[Accepted, ...]:
+def load_baseline(project: Project) -> tuple[AcceptedFinding, ...]:
     """The entries of the project's baseline; none where it names no file. Raises ProjectError for a malformed one."""
     name = baseline_path(project)
     if name is None:
@@ -54,12 +54,14 @@ def load(project: Project) -> tuple[Accepted, ...]:
     return entries
 
 
-def valid(entries: Sequence[Accepted], today: date) -> dict[str, str]:
+def valid(entries: Sequence[AcceptedFinding], today: date) -> dict[str, str]:
     """Fingerprint -> reason of every entry that is not expired."""
     return {entry.fingerprint: entry.reason for entry in entries if entry.expires >= today}
 
 
-def condition(entries: Sequence[Accepted], seen: Collection[str], today: date, path: str, *, whole: bool) -> Condition:
+def condition(
+    entries: Sequence[AcceptedFinding], seen: Collection[str], today: date, path: str, *, whole: bool
+) -> Condition:
     """Every entry must be in force and match one of the fingerprints seen; whether one matches nothing can only be
     told where all evidence that the policy asks for is there (`whole`)."""
     expired = [entry for entry in entries if entry.expires < today]

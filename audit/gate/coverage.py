@@ -8,18 +8,18 @@ from typing import Generic, TypeVar
 
 from audit.plan import Plan
 from audit.records.run import Audit, RunRecord
-from audit.records.sanitize import Checked, SanitizePlan, SanitizeRecord, Tool
-from audit.records.verify import Verified
+from audit.records.sanitize import SanitizePlan, SanitizeRecord, Tool, ToolCheck
+from audit.records.verify import Verification
 
 _Record = TypeVar("_Record", RunRecord, SanitizeRecord)
-_Result = TypeVar("_Result", Audit, Checked)
+_Result = TypeVar("_Result", Audit, ToolCheck)
 
 
 @dataclass(frozen=True)
-class Spoken(Generic[_Record, _Result]):
+class Witness(Generic[_Record, _Result]):
     """One result with the evidence that it comes from."""
 
-    by: Verified
+    by: Verification
     record: _Record
     result: _Result
     capture: str | None
@@ -34,13 +34,13 @@ Pair = tuple[str, str]
 """A case's id and a variant's name."""
 
 
-def audits(plan: Plan, evidence: Iterable[Verified]) -> dict[Pair, Spoken[RunRecord, Audit] | None]:
+def audits(plan: Plan, evidence: Iterable[Verification]) -> dict[Pair, Witness[RunRecord, Audit] | None]:
     """Every audit that the plan asks for, None where nothing speaks for it.
 
     A case that ran its first step alone does not speak for all steps, nor one of another architecture.
     """
     wanted = {case.id: case for case in plan.cases}
-    found: dict[Pair, Spoken[RunRecord, Audit] | None] = {
+    found: dict[Pair, Witness[RunRecord, Audit] | None] = {
         (case.id, variant.label): None for case in plan.cases for variant in plan.variants
     }
     for verified, record in _newest_first(evidence, RunRecord):
@@ -53,16 +53,16 @@ def audits(plan: Plan, evidence: Iterable[Verified]) -> dict[Pair, Spoken[RunRec
                 continue
             case, want = ran[audit.case], wanted[audit.case]
             if case.arch == want.arch and (want.first_step_only or not case.first_step_only):
-                found[pair] = Spoken(verified, record, audit, case.capture)
+                found[pair] = Witness(verified, record, audit, case.capture)
     return found
 
 
 def checks(
-    plan: SanitizePlan, tool: Tool, evidence: Iterable[Verified]
-) -> dict[Pair, Spoken[SanitizeRecord, Checked] | None]:
+    plan: SanitizePlan, tool: Tool, evidence: Iterable[Verification]
+) -> dict[Pair, Witness[SanitizeRecord, ToolCheck] | None]:
     """Every run of one tool that the plan asks for, None where nothing speaks for it."""
     wanted = {case.id: case for case in plan.cases}
-    found: dict[Pair, Spoken[SanitizeRecord, Checked] | None] = {
+    found: dict[Pair, Witness[SanitizeRecord, ToolCheck] | None] = {
         (case.id, variant): None for case in plan.cases for variant in plan.variants
     }
     for verified, record in _newest_first(evidence, SanitizeRecord):
@@ -74,10 +74,10 @@ def checks(
             if one.tool != tool or pair not in found or found[pair] is not None or one.case not in ran:
                 continue
             if wanted[one.case].first_step_only or not ran[one.case].first_step_only:
-                found[pair] = Spoken(verified, record, one, ran[one.case].capture)
+                found[pair] = Witness(verified, record, one, ran[one.case].capture)
     return found
 
 
-def _newest_first(evidence: Iterable[Verified], kind: type[_Record]) -> list[tuple[Verified, _Record]]:
+def _newest_first(evidence: Iterable[Verification], kind: type[_Record]) -> list[tuple[Verification, _Record]]:
     sound = [(one, one.record) for one in evidence if one.sound and isinstance(one.record, kind)]
     return sorted(sound, key=lambda pair: pair[1].started, reverse=True)

@@ -9,13 +9,13 @@ import msgspec
 
 from audit import __version__
 from audit.gate import admission, audits, baseline, sanitizers
-from audit.gate.baseline import Accepted
-from audit.gate.evaluation import Grounds
+from audit.gate.baseline import AcceptedFinding
+from audit.gate.evaluation import Evaluation
 from audit.gate.policy import Policy
 from audit.gate.verdict import SCHEMA, Condition, Gate, Standing, overall
 from audit.project import Project
 from audit.records import machine
-from audit.records.verify import Verified
+from audit.records.verify import Verification
 
 _NAMED = 3
 
@@ -24,18 +24,18 @@ def evaluate(
     project: Project,
     name: str,
     policy: Policy,
-    evidence: Sequence[Verified],
-    accepted: Sequence[Accepted],
+    evidence: Sequence[Verification],
+    accepted: Sequence[AcceptedFinding],
     *,
     started: str,
     today: date,
     baseline_file: str = "",
 ) -> Gate:
     """The verdict of a policy over evidence that was verified; `today` decides what is expired."""
-    grounds = Grounds(project, policy, evidence, baseline.valid(accepted, today), today)
+    grounds = Evaluation(project, policy, evidence, baseline.valid(accepted, today), today)
     conditions = [
         *(_folder(grounds, one) for one in evidence),
-        *admission.conditions(project, policy, evidence),
+        *admission.admission_conditions(project, policy, evidence),
         *_rules(grounds),
     ]
     if accepted:
@@ -56,30 +56,30 @@ def evaluate(
     )
 
 
-def _rules(grounds: Grounds) -> Iterator[Condition]:
+def _rules(grounds: Evaluation) -> Iterator[Condition]:
     policy = grounds.policy
     for rule in policy.audits:
         for shape in rule.shapes:
-            yield from audits.conditions(grounds, rule, shape)
+            yield from audits.audit_conditions(grounds, rule, shape)
     for sanitize_rule in policy.sanitizers:
         for shape in sanitize_rule.shapes:
-            yield from sanitizers.conditions(grounds, sanitize_rule, shape)
+            yield from sanitizers.sanitizer_conditions(grounds, sanitize_rule, shape)
     if not any(rule.shapes for rule in (*policy.audits, *policy.sanitizers)):
         why = "the policy asks for no audit and no sanitizer"
         yield Condition("rules", "at least 1", "0", "inconclusive", why, "pyproject.toml")
     yield from sanitizers.in_force(grounds)
 
 
-def _folder(grounds: Grounds, one: Verified) -> Condition:
+def _folder(grounds: Evaluation, one: Verification) -> Condition:
     """A folder of evidence: whole and unaltered, whatever it says. That it is stale counts where it is used."""
-    wrong = [fault for fault in one.faults if fault.kind != "stale"]
+    wrong = [flaw for flaw in one.flaws if flaw.kind != "stale"]
     verdict: Standing = one.verdict if wrong else "pass"
     return Condition(
         name=f"evidence {one.path.name}",
         required="whole and unaltered",
-        measured=", ".join(dict.fromkeys(fault.kind for fault in wrong)) or "whole and unaltered",
+        measured=", ".join(dict.fromkeys(flaw.kind for flaw in wrong)) or "whole and unaltered",
         verdict=verdict,
-        detail="; ".join(fault.what for fault in wrong[:_NAMED]),
+        detail="; ".join(flaw.what for flaw in wrong[:_NAMED]),
         path=grounds.shown(one.path),
     )
 

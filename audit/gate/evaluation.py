@@ -9,24 +9,24 @@ from pathlib import Path
 
 import msgspec
 
-from audit.gate.coverage import Spoken
+from audit.gate.coverage import Witness
 from audit.gate.policy import Policy
-from audit.gate.verdict import Condition, Found, Standing
+from audit.gate.verdict import Condition, GateFinding, Standing
 from audit.plan import Backend
 from audit.project import Project
 from audit.records.folder import REPORT
 from audit.records.run import Audit, RunRecord
-from audit.records.sanitize import Checked, SanitizeRecord, Suppression
-from audit.records.verify import Verified
+from audit.records.sanitize import SanitizeRecord, Suppression, ToolCheck
+from audit.records.verify import Verification
 from audit.sanitize.suppressions import declared
 
 _NAMED = 3
 
-AnySpoken = Sequence[Spoken[RunRecord, Audit]] | Sequence[Spoken[SanitizeRecord, Checked]]
+Witnesses = Sequence[Witness[RunRecord, Audit]] | Sequence[Witness[SanitizeRecord, ToolCheck]]
 
 
 @dataclass
-class Grounds:
+class Evaluation:
     """`accepted` maps fingerprints of the baseline in force to their reasons; `today` decides what is expired.
 
     `found` and `sessions` gather what the rules have looked at.
@@ -34,11 +34,11 @@ class Grounds:
 
     project: Project
     policy: Policy
-    evidence: Sequence[Verified]
+    evidence: Sequence[Verification]
     accepted: dict[str, str]
     today: date
     suppressions: tuple[Suppression, ...] = ()
-    found: list[Found] = field(default_factory=list)
+    found: list[GateFinding] = field(default_factory=list)
     sessions: dict[Path, SanitizeRecord] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -50,17 +50,17 @@ class Grounds:
         root = self.project.root
         return whole.relative_to(root).as_posix() if whole.is_relative_to(root) else str(whole)
 
-    def page(self, there: AnySpoken) -> str:
+    def page(self, there: Witnesses) -> str:
         """The report of the first of them."""
         return self.shown(there[0].by.path / REPORT) if there else ""
 
-    def accepting(self, found: Sequence[Found]) -> list[Found]:
+    def accepting(self, found: Sequence[GateFinding]) -> list[GateFinding]:
         """The findings, each with the reason for which the baseline accepts it."""
         return [
             msgspec.structs.replace(one, accepted=self.accepted.get(one.fingerprint, one.accepted)) for one in found
         ]
 
-    def sources(self, name: str, device: Backend, there: AnySpoken) -> Condition:
+    def sources(self, name: str, device: Backend, there: Witnesses) -> Condition:
         """Whether evidence is of today's sources; what was run on a host can be run again, so the policy's leave to be
         stale is for devices alone."""
         variants = {one.result.variant for one in there}
@@ -78,7 +78,7 @@ class Grounds:
 
 
 @dataclass
-class Tally:
+class ResultCount:
     """Results of one kind counted; names are those of a variant in a case."""
 
     good: int = 0

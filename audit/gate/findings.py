@@ -14,16 +14,16 @@ from pathlib import Path
 
 from audit.checks.result import Result
 from audit.compile.identity import BuildIdentity, sha256_of_file
-from audit.gate.verdict import Found, Place
+from audit.gate.verdict import GateFinding, Place
 from audit.plan import Plan
 from audit.records.run import Audit
-from audit.records.sanitize import Checked, Finding, Side, told
+from audit.records.sanitize import Side, ToolCheck, ToolFinding, told
 
 _SHORTENED = 16
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 
-def of_audit(audit: Audit, plan: Plan, evidence: str) -> tuple[Found, ...]:
+def of_audit(audit: Audit, plan: Plan, evidence: str) -> tuple[GateFinding, ...]:
     """What did not pass, one for each check: its steps are told together."""
     source = next((variant.source for variant in plan.variants if variant.label == audit.variant), "")
     by_check: dict[str, list[Result]] = {}
@@ -31,7 +31,7 @@ def of_audit(audit: Audit, plan: Plan, evidence: str) -> tuple[Found, ...]:
         if result.verdict != "pass":
             by_check.setdefault(result.check, []).append(result)
     return tuple(
-        Found(
+        GateFinding(
             rule=f"check/{check}",
             level="error" if any(result.verdict == "fail" for result in results) else "warning",
             message=f"{audit.variant}, {audit.case}: {_said(results)}",
@@ -46,8 +46,8 @@ def of_audit(audit: Audit, plan: Plan, evidence: str) -> tuple[Found, ...]:
 
 
 def of_session(
-    checked: Checked, findings: Iterable[Finding], builds: Mapping[str, BuildIdentity], root: Path, evidence: str
-) -> tuple[Found, ...]:
+    checked: ToolCheck, findings: Iterable[ToolFinding], builds: Mapping[str, BuildIdentity], root: Path, evidence: str
+) -> tuple[GateFinding, ...]:
     """What a tool reports over one variant in one case; equal fingerprints are numbered in the order of lines."""
     build = builds.get(checked.build or "")
     seen: dict[str, int] = {}
@@ -57,7 +57,7 @@ def of_session(
         seen[base] = nth = seen.get(base, 0) + 1
         sides = [side for side in finding.sides if side.file]
         found.append(
-            Found(
+            GateFinding(
                 rule=f"{finding.tool}/{finding.kind}",
                 level=finding.severity,
                 message=f"{checked.variant}, {checked.case}: {told(finding)}",
@@ -72,7 +72,7 @@ def of_session(
     return tuple(found)
 
 
-def fingerprint(finding: Finding, build: BuildIdentity | None, root: Path) -> str:
+def fingerprint(finding: ToolFinding, build: BuildIdentity | None, root: Path) -> str:
     """Of one finding, by what does not move."""
     sides = [
         (_NUMBER.sub("#", side.what), side.function, side.file, _text(side, build, root)) for side in finding.sides

@@ -30,11 +30,10 @@ from typing import Any, Literal
 import msgspec
 
 from audit.errors import ProjectError
-from audit.plan import Backend, Plan, Selection
-from audit.plan import make as make_plan
+from audit.plan import Backend, Plan, Selection, make_plan
 from audit.project import TABLE, Project
 from audit.records.sanitize import SanitizePlan, Tool
-from audit.sanitize.plan import make as make_sanitize_plan
+from audit.sanitize.plan import make_sanitize_plan
 from audit.spec import AxisValue, Operator, Status
 
 EVERYDAY = "everyday"
@@ -135,7 +134,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
     defaults: tuple[Status, ...] = ("control", "admitted")
 
 
-def load(project: Project, name: str) -> Policy:
+def load_policy(project: Project, name: str) -> Policy:
     """The policy of that name. Raises ProjectError that names the table, the field and the fix."""
     table = _merged(project, name)
     try:

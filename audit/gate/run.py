@@ -10,10 +10,10 @@ from audit.backends import cuda
 from audit.errors import CaptureError, EvidenceError, PlanError, ToolMissing
 from audit.gate import baseline, coverage
 from audit.gate.evaluate import evaluate
-from audit.gate.policy import AuditRule, Policy, SanitizeRule, baseline_path, load
+from audit.gate.policy import AuditRule, Policy, SanitizeRule, baseline_path, load_policy
 from audit.gate.verdict import Gate
 from audit.project import Project
-from audit.records.verify import Verified, find, verify
+from audit.records.verify import Verification, find_records, verify
 from audit.report import pages
 from audit.run import run
 from audit.sanitize.device.engine import DeviceEngine
@@ -42,7 +42,7 @@ def gate(
     be read, ToolMissing where nothing can be built here.
     """
     began = datetime.now(UTC)
-    policy, accepted = load(project, name), baseline.load(project)
+    policy, accepted = load_policy(project, name), baseline.load_baseline(project)
     evidence = [verify(home, project) for place in policy.retained for home in _below(project.root / place)]
     known = {one.path.resolve() for one in evidence}
     evidence += [verify(home, project) for path in given for home in _named(path) if home.resolve() not in known]
@@ -63,11 +63,11 @@ def gate(
 def _run(
     project: Project,
     policy: Policy,
-    evidence: Sequence[Verified],
+    evidence: Sequence[Verification],
     runs: Path,
     command: str,
     say: Callable[[str], None],
-) -> list[Verified]:
+) -> list[Verification]:
     """Evidence of every rule that can and need be run; what cannot be planned is left to the evaluation to tell."""
     made = []
 
@@ -95,7 +95,7 @@ def _audit(
     project: Project,
     rule: AuditRule,
     shape: str,
-    evidence: Sequence[Verified],
+    evidence: Sequence[Verification],
     runs: Path,
     command: str,
     say: Callable[[str], None],
@@ -114,7 +114,7 @@ def _sanitize(
     project: Project,
     rule: SanitizeRule,
     shape: str,
-    evidence: Sequence[Verified],
+    evidence: Sequence[Verification],
     runs: Path,
     command: str,
     say: Callable[[str], None],
@@ -142,10 +142,10 @@ def _device() -> bool:
 
 def _below(place: Path) -> tuple[Path, ...]:
     """The evidence below a folder of retained evidence, none where there is none yet."""
-    return tuple(home for home in find(place) if home != place) if place.is_dir() else ()
+    return tuple(home for home in find_records(place) if home != place) if place.is_dir() else ()
 
 
 def _named(path: Path) -> tuple[Path, ...]:
     if not path.exists():
         raise EvidenceError(f"--evidence: expected a folder of evidence, but {path} does not exist")
-    return find(path)
+    return find_records(path)

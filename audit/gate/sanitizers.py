@@ -9,16 +9,16 @@ import msgspec
 
 from audit.errors import CaptureError, PlanError
 from audit.gate import coverage
-from audit.gate.coverage import Pair, Spoken
-from audit.gate.evaluation import Grounds, Tally
+from audit.gate.coverage import Pair, Witness
+from audit.gate.evaluation import Evaluation, ResultCount
 from audit.gate.findings import of_session
 from audit.gate.policy import SanitizeRule
-from audit.gate.verdict import Condition, Found
-from audit.records.sanitize import Checked, SanitizeRecord, Tool, complaints
+from audit.gate.verdict import Condition, GateFinding
+from audit.records.sanitize import SanitizeRecord, Tool, ToolCheck, complaints
 from audit.sanitize import suppressions
 
 
-def conditions(grounds: Grounds, rule: SanitizeRule, shape: str) -> Iterator[Condition]:
+def sanitizer_conditions(grounds: Evaluation, rule: SanitizeRule, shape: str) -> Iterator[Condition]:
     """What a rule asks of one shape. A plan that cannot be made leaves all of it inconclusive."""
     about = f"{shape} on {rule.device}"
     try:
@@ -40,7 +40,7 @@ def conditions(grounds: Grounds, rule: SanitizeRule, shape: str) -> Iterator[Con
             yield grounds.sources(f"sources {tool} {about}", rule.device, there)
 
 
-def in_force(grounds: Grounds) -> Iterator[Condition]:
+def in_force(grounds: Evaluation) -> Iterator[Condition]:
     """Every suppression of the project, and of the sessions that were looked at: in force and, where all was run, in
     use. To be asked after the rules."""
     if not grounds.suppressions and not any(record.suppressions for record in grounds.sessions.values()):
@@ -60,8 +60,8 @@ def in_force(grounds: Grounds) -> Iterator[Condition]:
     )
 
 
-def _tally(grounds: Grounds, spoken: Mapping[Pair, Spoken[SanitizeRecord, Checked] | None]) -> Tally:
-    tally = Tally()
+def _tally(grounds: Evaluation, spoken: Mapping[Pair, Witness[SanitizeRecord, ToolCheck] | None]) -> ResultCount:
+    tally = ResultCount()
     for (case, variant), one in spoken.items():
         where = f"{variant} in {case}"
         if one is None:
@@ -81,7 +81,9 @@ def _tally(grounds: Grounds, spoken: Mapping[Pair, Spoken[SanitizeRecord, Checke
     return tally
 
 
-def _findings(grounds: Grounds, one: Spoken[SanitizeRecord, Checked]) -> tuple[list[Found], list[Found]]:
+def _findings(
+    grounds: Evaluation, one: Witness[SanitizeRecord, ToolCheck]
+) -> tuple[list[GateFinding], list[GateFinding]]:
     """What was found, those that a suppression accepts apart; suppressions are those of the project today."""
     rules = [rule for rule in grounds.suppressions if rule.device in ("", one.record.plan.backend)]
     judged = suppressions.apply(rules, one.result.findings, grounds.today)
@@ -132,7 +134,7 @@ def _canaries(
     )
 
 
-def _launches(name: str, there: Sequence[Spoken[SanitizeRecord, Checked]], path: str) -> Condition:
+def _launches(name: str, there: Sequence[Witness[SanitizeRecord, ToolCheck]], path: str) -> Condition:
     seen = sum(one.result.launches for one in there)
     planned = sum(one.result.planned_launches for one in there)
     return Condition(

@@ -33,7 +33,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     what: str = ""
 
 
-class Found(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GateFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One failed check, or one thing that a sanitizer reports; places: where, the later access of a race first."""
 
     rule: str  # check/bytes, memcheck/out-of-bounds
@@ -58,7 +58,7 @@ class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     commit: str | None
     verdict: Verdict
     conditions: tuple[Condition, ...]
-    found: tuple[Found, ...]
+    found: tuple[GateFinding, ...]
     evidence: tuple[str, ...]  # every folder that was looked at
 
     def count(self, standing: Standing) -> int:

@@ -34,7 +34,7 @@ class Bandwidth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     torch_equal: float | None  # torch.equal of the same two arrays, where torch is installed
 
 
-class Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ComparedBytes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """All layers of a variant compared with its parent's at one context, on the device, before anything is timed."""
 
     variant: str
@@ -65,7 +65,7 @@ class Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     again_ms: tuple[float, ...]  # A's second arm, a graph of its own
 
 
-class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class TimedContext(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything timed at one context; `moved` is what one replay has to move at least, in bytes."""
 
     context: int
@@ -74,7 +74,7 @@ class Point(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peer_moved: dict[str, int] = {}  # a peer's own least bytes, where its storage is another
 
 
-class Skipped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SkippedArm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A variant or peer that was not timed, and why."""
 
     name: str
@@ -98,10 +98,10 @@ class BenchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     method: Method
     bandwidth: Bandwidth
     builds: dict[str, BuildIdentity]
-    checked: tuple[Checked, ...]
+    checked: tuple[ComparedBytes, ...]
     errors: tuple[Error, ...]
-    points: tuple[Point, ...]
-    skipped: tuple[Skipped, ...]
+    points: tuple[TimedContext, ...]
+    skipped: tuple[SkippedArm, ...]
     peers: dict[str, str]  # peer -> its package and version
     seconds: float
 

@@ -16,7 +16,7 @@ from audit.records.kinds import Record, kind_of
 _OF_A_REVISION = re.compile(r".+@[0-9a-f]{12}-.+")
 
 
-class Stale(msgspec.Struct, frozen=True):
+class Staleness(msgspec.Struct, frozen=True):
     """What has changed since: source -> how, capture -> how, and the builds that the sources went into."""
 
     sources: dict[str, str] = {}
@@ -28,7 +28,7 @@ class Stale(msgspec.Struct, frozen=True):
         return tuple(f"{name} {how}" for name, how in (*self.sources.items(), *self.captures.items()))
 
 
-def stale(record: Record, project: Project) -> Stale:
+def stale(record: Record, project: Project) -> Staleness:
     """What a record's builds and captures were made from, where that is another thing now.
 
     Builds of another git revision are compared with nothing: their sources are that revision's.
@@ -37,7 +37,7 @@ def stale(record: Record, project: Project) -> Stale:
     sources = dict(_sources(builds, project))
     changed = tuple(key for key, build in builds.items() if sources.keys() & build.sources.keys())
     captures = dict(_captures(kind_of(record).captures(record), project))
-    return Stale(sources, captures, changed)
+    return Staleness(sources, captures, changed)
 
 
 def _sources(builds: Mapping[str, BuildIdentity], project: Project) -> Iterator[tuple[str, str]]:

@@ -117,5 +117,5 @@ class Draft(folder.Partial):
     def finish(self, record: msgspec.Struct, beside: Mapping[str, bytes]) -> Path:
         """Write the record, the files beside it and a statement about them; the folder, never written again."""
         files = {self._kind.file: folder.encode(record), **beside}
-        about = statement.of({**self.first, **files}, self._kind.name, self._kind.file)
+        about = statement.statement_of({**self.first, **files}, self._kind.name, self._kind.file)
         return self.seal({**files, STATEMENT: about})

@@ -98,7 +98,7 @@ def summarize(plan: Plan, audits: tuple[Audit, ...], exposures: tuple[Exposure, 
     )
 
 
-class Finding(msgspec.Struct, frozen=True):
+class CheckFinding(msgspec.Struct, frozen=True):
     """A check that did not pass for one variant in one case: its first result, and every step where it did so."""
 
     audit: Audit
@@ -112,7 +112,7 @@ class Finding(msgspec.Struct, frozen=True):
         return f"{self.audit.variant}, {self.audit.case}{steps}"
 
 
-def findings(evidence: RunRecord) -> list[Finding]:
+def findings(evidence: RunRecord) -> list[CheckFinding]:
     """All findings, failures before what is inconclusive."""
     found: dict[tuple[str, str, str, Verdict], list[tuple[Audit, Result]]] = {}
     for audit in evidence.audits:
@@ -120,7 +120,7 @@ def findings(evidence: RunRecord) -> list[Finding]:
             if result.verdict != "pass":
                 key = (audit.case, audit.variant, result.check, result.verdict)
                 found.setdefault(key, []).append((audit, result))
-    told = [Finding(*same[0], tuple(result.step for _, result in same if result.step)) for same in found.values()]
+    told = [CheckFinding(*same[0], tuple(result.step for _, result in same if result.step)) for same in found.values()]
     return sorted(told, key=lambda finding: finding.result.verdict != "fail")
 
 

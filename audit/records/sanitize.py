@@ -36,7 +36,7 @@ class Side(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     blocks: str = ""
 
 
-class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ToolFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One thing that a sanitizer reports, equal reports of other threads and blocks collapsed into it."""
 
     tool: Tool
@@ -50,14 +50,14 @@ class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     suppressed: str = ""  # the name of the rule that suppresses it
 
 
-class Observed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one run of a tool over one target showed, before any verdict."""
 
     command: tuple[str, ...]
     exit_code: int | None  # None: killed at its limit
     complete: bool  # the summary is there and well formed, or the target said that it is done
     reported: int | None  # findings by the tool's own summary; None where it has none
-    findings: tuple[Finding, ...]
+    findings: tuple[ToolFinding, ...]
     troubles: tuple[
         str, ...
     ]  # lines that say disabled, skipped, overflowed, internal error, not supported, not attached
@@ -75,7 +75,7 @@ class Canary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     detail: str
 
 
-class Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ToolCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One tool over one variant in one case."""
 
     tool: Tool
@@ -83,7 +83,7 @@ class Checked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     case: str
     verdict: Verdict
     reason: str  # in a sentence; of inconclusive: what was missing
-    findings: tuple[Finding, ...]
+    findings: tuple[ToolFinding, ...]
     launches: int
     planned_launches: int
     seconds: float
@@ -160,7 +160,7 @@ class SanitizeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: tuple[ToolRecord, ...]
     builds: dict[str, BuildIdentity]
     canaries: tuple[Canary, ...]
-    checked: tuple[Checked, ...]
+    checked: tuple[ToolCheck, ...]
     suppressions: tuple[Suppression, ...]
     summary: SanitizeSummary
 
@@ -170,7 +170,7 @@ def draft(runs: Path, plan: SanitizePlan) -> Draft:
     return Draft(runs, KIND, f"sanitize-{plan.shape}", {PLAN: plan})
 
 
-def told(finding: Finding) -> str:
+def told(finding: ToolFinding) -> str:
     """A finding in a line: what, in which kernel, where."""
     places = " and ".join(f"{side.file}:{side.line}" for side in finding.sides if side.line)
     return f"{finding.kind} in {finding.kernel or 'no kernel'}{', ' + places if places else ''}: {finding.message}"
@@ -193,7 +193,7 @@ def unproven(tool: Tool, canaries: Sequence[Canary]) -> tuple[str, ...]:
 
 def summarize(
     plan: SanitizePlan,
-    checked: Iterable[Checked],
+    checked: Iterable[ToolCheck],
     canaries: Iterable[Canary],
     complaints: tuple[str, ...],
     seconds: float,
@@ -224,7 +224,7 @@ def summarize(
     )
 
 
-def counted(rules: Iterable[Suppression], findings: Iterable[Finding]) -> tuple[Suppression, ...]:
+def counted(rules: Iterable[Suppression], findings: Iterable[ToolFinding]) -> tuple[Suppression, ...]:
     """The rules, each with the number of findings of the whole session that it suppressed."""
     names = [finding.suppressed for finding in findings]
     return tuple(msgspec.structs.replace(rule, used=names.count(rule.name)) for rule in rules)
@@ -305,7 +305,7 @@ def _planned(plan: SanitizePlan) -> list[tuple[str, str, str]]:
     ]
 
 
-def _which(one: Checked) -> tuple[str, str, str]:
+def _which(one: ToolCheck) -> tuple[str, str, str]:
     return one.tool, one.variant, one.case
 
 

@@ -50,7 +50,7 @@ class _Record(msgspec.Struct, frozen=True):
     summary: dict[str, Any] = {}
 
 
-def of(files: Mapping[str, bytes], kind: str, record_file: str) -> bytes:
+def statement_of(files: Mapping[str, bytes], kind: str, record_file: str) -> bytes:
     """The statement about a folder's files, as the JSON that stands on disk; the same files give the same bytes.
 
     Old statements are compared with what this gives: whoever changes it takes a new version of the predicate.
@@ -88,7 +88,7 @@ def agrees(files: Mapping[str, bytes], kind: str, record_file: str, evidence: Co
     kept = {name: digest for name, digest in listed.items() if name in rest or name in evidence}
     shown = msgspec.structs.replace(written, predicate={**written.predicate, "files": kept})
     return msgspec.json.encode(shown) == msgspec.json.encode(
-        msgspec.json.decode(of(rest, kind, record_file), type=Statement)
+        msgspec.json.decode(statement_of(rest, kind, record_file), type=Statement)
     )
 
 

@@ -9,8 +9,8 @@ import msgspec
 from markupsafe import Markup
 
 from audit.bench import curve, text
-from audit.bench.curve import Comparison
-from audit.bench.pairs import STEP, Added, Arm, Figures, added, arms, figures, floor_ms
+from audit.bench.curve import CurveComparison
+from audit.bench.pairs import STEP, AddedCost, Figures, TimedArm, added, arms, figures, floor_ms
 from audit.project import Project
 from audit.records.bench import CURVE, BenchRecord
 from audit.records.folder import REPORT
@@ -32,7 +32,7 @@ class AddedCosts(msgspec.Struct, frozen=True):
 def pages(record: BenchRecord, files: Mapping[str, bytes], _project: Project | None) -> dict[str, bytes]:
     """The page of a bench, beside the frozen curve among its files, by name."""
     frozen = curve.decode(files[CURVE], Path(CURVE)) if CURVE in files else None
-    return {REPORT: render_bench(record, curve.compare(frozen, record) if frozen else None).encode()}
+    return {REPORT: render_bench(record, curve.compare_with_curve(frozen, record) if frozen else None).encode()}
 
 
 def points(record: BenchRecord) -> Iterator[NamedPoint]:
@@ -42,7 +42,7 @@ def points(record: BenchRecord) -> Iterator[NamedPoint]:
         yield ("pair", name), Point(f"{row.ratio.median:.4f} of its time", row.ratio.low, row.ratio.high)
 
 
-def render_bench(evidence: BenchRecord, comparison: Comparison | None = None) -> str:
+def render_bench(evidence: BenchRecord, comparison: CurveComparison | None = None) -> str:
     """The page for one bench, beside a frozen curve where it was compared with one. Everything in it is escaped.
 
     Raises EvidenceError where the record's times are malformed.
@@ -82,17 +82,17 @@ def _by_context(rows: tuple[Figures, ...]) -> dict[int, list[Figures]]:
     return found
 
 
-def _spans(rows: tuple[Added, ...]) -> dict[tuple[int, int], float]:
+def _spans(rows: tuple[AddedCost, ...]) -> dict[tuple[int, int], float]:
     return {(row.start, row.end): row.microseconds for row in rows}
 
 
-def _unlike(evidence: BenchRecord, timed: tuple[Arm, ...]) -> list[str]:
+def _unlike(evidence: BenchRecord, timed: tuple[TimedArm, ...]) -> list[str]:
     """The variants of which bytes differ, and whether they were timed."""
     names = {arm.name for arm in timed}
     wrong = dict.fromkeys(entry.variant for entry in evidence.checked if entry.differing)
     return [f"{name} ({'timed all the same' if name in names else 'not timed'})" for name in wrong]
 
 
-def _chart(timed: tuple[Arm, ...], floor: Mapping[int, float]) -> Markup:
+def _chart(timed: tuple[TimedArm, ...], floor: Mapping[int, float]) -> Markup:
     series = [Series(arm.name, arm.ms) for arm in timed]
     return chart([*series, Series(_FLOOR, floor, muted=True)], "context, tokens", "ms a replay, all layers")

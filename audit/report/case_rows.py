@@ -19,7 +19,7 @@ _AUDITS = 5000
 """The most audits whose checks a page shows one by one."""
 
 
-class CaseBlock(msgspec.Struct, frozen=True):
+class CaseRows(msgspec.Struct, frozen=True):
     """Everything about one case: a line for each planned variant with its audit and each check's verdict."""
 
     at: int
@@ -30,9 +30,9 @@ class CaseBlock(msgspec.Struct, frozen=True):
     lines: tuple[tuple[str, Audit | None, tuple[tuple[str, str], ...]], ...]  # ... (verdict, anchor of its finding)
 
 
-def blocks(evidence: RunRecord, rows: Sequence[Row], anchors: Collection[str]) -> list[CaseBlock]:
+def case_rows(evidence: RunRecord, rows: Sequence[Row], anchors: Collection[str]) -> list[CaseRows]:
     records = {record.case.id: record for record in evidence.cases}
-    shown: list[CaseBlock] = []
+    shown: list[CaseRows] = []
     audits = 0
     for at, row in enumerate(rows):
         audits += len(row.cells)
@@ -43,7 +43,7 @@ def blocks(evidence: RunRecord, rows: Sequence[Row], anchors: Collection[str]) -
             verdicts = _verdicts(evidence, cell, anchors) if cell else ()
             lines.append((variant.label, cell, verdicts))
         state = min((cell.verdict if cell else "absent" for cell in row.cells), key=ORDER.__getitem__, default="absent")
-        shown.append(CaseBlock(at, row.case, case_anchor(row.case.id), records.get(row.case.id), state, tuple(lines)))
+        shown.append(CaseRows(at, row.case, case_anchor(row.case.id), records.get(row.case.id), state, tuple(lines)))
     return shown
 
 

@@ -28,7 +28,7 @@ class Change(msgspec.Struct, frozen=True):
     direction: Direction
 
 
-class Side(msgspec.Struct, frozen=True):
+class ComparedRecord(msgspec.Struct, frozen=True):
     """What one of the two is."""
 
     name: str
@@ -38,12 +38,12 @@ class Side(msgspec.Struct, frozen=True):
     device: str
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class RecordComparison(msgspec.Struct, frozen=True):
     """All changes, for worse first; `same` counts what is equal in both, `common` what both have."""
 
     kind: str
-    a: Side
-    b: Side
+    a: ComparedRecord
+    b: ComparedRecord
     changes: tuple[Change, ...]
     same: int
     common: int
@@ -53,7 +53,7 @@ class Comparison(msgspec.Struct, frozen=True):
         return [change for change in self.changes if change.direction == direction]
 
 
-def compare(a: Record, b: Record, names: tuple[str, str]) -> Comparison:
+def compare_records(a: Record, b: Record, names: tuple[str, str]) -> RecordComparison:
     """B beside A. EvidenceError where they are of two kinds or shapes: they would have nothing in common."""
     kinds = [f"{kind_of(each).title} of {kind_of(each).headline(each).shape}" for each in (a, b)]
     if kinds[0] != kinds[1]:
@@ -69,7 +69,7 @@ def compare(a: Record, b: Record, names: tuple[str, str]) -> Comparison:
             was, is_now = (point.text if point else "not there" for point in (one, other))
             changes.append(Change(*key, was, is_now, direction))
     order = ("worse", "better", "other")
-    return Comparison(
+    return RecordComparison(
         kinds[0],
         _side(a, names[0]),
         _side(b, names[1]),
@@ -114,11 +114,13 @@ def _builds(builds: Mapping[str, BuildIdentity]) -> dict[str, BuildIdentity]:
     return {f"{key.rpartition('-')[0] or key} ({build.backend})": build for key, build in sorted(builds.items())}
 
 
-def _side(record: Record, name: str) -> Side:
+def _side(record: Record, name: str) -> ComparedRecord:
     verdict = kind_of(record).headline(record).verdict
-    return Side(name, verdict, record.started, record.commit or "not in git", record.machine.device or "no GPU")
+    return ComparedRecord(
+        name, verdict, record.started, record.commit or "not in git", record.machine.device or "no GPU"
+    )
 
 
-def render_comparison(comparison: Comparison) -> str:
+def render_comparison(comparison: RecordComparison) -> str:
     """The page of a comparison. Everything in it is escaped."""
     return template("diff.html.j2").render(comparison=comparison)

@@ -15,7 +15,7 @@ State: TypeAlias = Verdict | Literal["absent"]
 ORDER: dict[str, int] = {"fail": 0, "inconclusive": 1, "absent": 2, "pass": 3}
 
 
-class Condition(msgspec.Struct, frozen=True):
+class RunCondition(msgspec.Struct, frozen=True):
     """One thing that must hold. `measured <= limit` of the result that is furthest from holding, where it has figures.
 
     `absent` is a planned check without any result: it is no pass, and it is not counted.
@@ -41,19 +41,19 @@ class Count(msgspec.Struct, frozen=True):
     total: int
 
 
-def conditions(evidence: RunRecord) -> list[Condition]:
+def run_conditions(evidence: RunRecord) -> list[RunCondition]:
     """Every condition, those that do not hold first, each group in the order of the plan."""
     found = [*_checks(evidence), _coverage(evidence), *_captured(evidence), _vacuity(evidence)]
     return sorted(found, key=lambda condition: ORDER[condition.state])
 
 
-def counted(found: list[Condition]) -> Count:
+def count_conditions(found: list[RunCondition]) -> Count:
     """The counts of the first sentence of a page."""
     states = [condition.state for condition in found if condition.state != "absent"]
     return Count(states.count("fail"), states.count("inconclusive"), len(states))
 
 
-def _checks(evidence: RunRecord) -> list[Condition]:
+def _checks(evidence: RunRecord) -> list[RunCondition]:
     """One for each check and each bound or probe of it, in the plan's order."""
     results: dict[str, dict[str, list[tuple[Audit, Result]]]] = {check: {} for check in evidence.plan.checks}
     for audit in evidence.audits:
@@ -64,17 +64,17 @@ def _checks(evidence: RunRecord) -> list[Condition]:
     for base, named in results.items():
         found += [_condition(name, pairs) for name, pairs in named.items()]
         if not named:
-            found.append(Condition(base, "absent", "no result: it applies to nothing in this plan, or did not run"))
+            found.append(RunCondition(base, "absent", "no result: it applies to nothing in this plan, or did not run"))
     return found
 
 
-def _condition(name: str, pairs: list[tuple[Audit, Result]]) -> Condition:
+def _condition(name: str, pairs: list[tuple[Audit, Result]]) -> RunCondition:
     verdicts: dict[tuple[str, str], list[Verdict]] = {}
     for audit, result in pairs:
         verdicts.setdefault((audit.case, audit.variant), []).append(result.verdict)
     held = sum(worst(mine) == "pass" for mine in verdicts.values())
     audit, result = min(pairs, key=lambda pair: _distance(pair[1]))
-    return Condition(
+    return RunCondition(
         name,
         worst([result.verdict for _, result in pairs]),
         f"{held} of {len(verdicts)} audits"
@@ -90,32 +90,32 @@ def _condition(name: str, pairs: list[tuple[Audit, Result]]) -> Condition:
     )
 
 
-def _coverage(evidence: RunRecord) -> Condition:
+def _coverage(evidence: RunRecord) -> RunCondition:
     planned = {(case.id, variant.label) for case in evidence.plan.cases for variant in evidence.plan.variants}
     ran = planned & {(audit.case, audit.variant) for audit in evidence.audits}
     return _count("coverage: planned audits", len(ran), len(planned), "of what was planned ran")
 
 
-def _captured(evidence: RunRecord) -> list[Condition]:
+def _captured(evidence: RunRecord) -> list[RunCondition]:
     planned = {case.id for case in evidence.plan.cases if case.capture}
     ran = planned & {audit.case for audit in evidence.audits}
     return [_count("coverage: captures", len(ran), len(planned), "captured cases ran")] if planned else []
 
 
-def _vacuity(evidence: RunRecord) -> Condition:
+def _vacuity(evidence: RunRecord) -> RunCondition:
     asked = {e.mutation for e in evidence.exposures if e.applies or not evidence.plan.pruned}
     missed = unseen(evidence.exposures, pruned=evidence.plan.pruned)
     if not asked:
-        return Condition("vacuity", "inconclusive", "not asked: no variant without a parent passed")
+        return RunCondition("vacuity", "inconclusive", "not asked: no variant without a parent passed")
     condition = _count("vacuity", len(asked) - len(missed), len(asked), "wrong results were told from right ones")
     if not missed:
         return condition
     return msgspec.structs.replace(condition, told=f"nothing tells a right result from {', '.join(missed)}")
 
 
-def _count(name: str, held: int, of: int, told: str) -> Condition:
+def _count(name: str, held: int, of: int, told: str) -> RunCondition:
     state: State = "pass" if held == of > 0 else "inconclusive"
-    return Condition(name, state, f"{held} of {of} {told}", held, of)
+    return RunCondition(name, state, f"{held} of {of} {told}", held, of)
 
 
 def _distance(result: Result) -> tuple[int, float]:

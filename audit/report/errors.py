@@ -22,7 +22,7 @@ _MOST, _MOST_VALUES = 16, 64
 """The most places along a dimension of a grid, and values of an axis, that a page shows."""
 
 
-class Worst(msgspec.Struct, frozen=True):
+class WorstShare(msgspec.Struct, frozen=True):
     """The share of a limit that is used at most, and the audit that uses it."""
 
     share: float
@@ -35,12 +35,12 @@ class Curves(msgspec.Struct, frozen=True):
 
     axis: str
     values: tuple[int, ...]
-    bounds: dict[str, dict[int, Worst]]
+    bounds: dict[str, dict[int, WorstShare]]
     picture: Markup
     left_out: int  # values of the axis that use less than those shown
 
 
-class Places(msgspec.Struct, frozen=True):
+class ErrorMap(msgspec.Struct, frozen=True):
     """One bound: (place along `down`, along `right`) -> the worst of the results whose worst element lies there."""
 
     bound: str
@@ -48,7 +48,7 @@ class Places(msgspec.Struct, frozen=True):
     right: str
     downs: tuple[int, ...]
     rights: tuple[int, ...]
-    cells: dict[tuple[int, int], Worst]
+    cells: dict[tuple[int, int], WorstShare]
 
 
 class Distances(msgspec.Struct, frozen=True):
@@ -75,7 +75,7 @@ def curves(evidence: RunRecord) -> Curves | None:
     """Error against the main axis; None where there is no such axis, or no bound."""
     axis = main_axis(evidence)
     at = {case.id: case.axes.get(axis) for case in evidence.plan.cases} if axis else {}
-    bounds: dict[str, dict[int, Worst]] = {}
+    bounds: dict[str, dict[int, WorstShare]] = {}
     for bound, found, _ in _bounded(evidence):
         value = at.get(found.case)
         if isinstance(value, int) and value > 0:
@@ -100,9 +100,9 @@ def _whole(values: list[int]) -> list[Series]:
     return [Series("the limit", dict.fromkeys((values[0], values[-1]), 1.0), muted=True)]
 
 
-def places(evidence: RunRecord) -> list[Places]:
+def places(evidence: RunRecord) -> list[ErrorMap]:
     """By row and head, in the project's own names: the last two short dimensions in which worst elements are told."""
-    told: dict[str, list[tuple[dict[str, int], Worst]]] = {}
+    told: dict[str, list[tuple[dict[str, int], WorstShare]]] = {}
     for bound, found, result in _bounded(evidence):
         index = {name: int(at) for name, at in _INDEX.findall(result.where)}
         if index and found.share > 0:
@@ -117,12 +117,12 @@ def places(evidence: RunRecord) -> list[Places]:
         if len(short) < 2:
             continue
         down, right = short[-2:]
-        cells: dict[tuple[int, int], Worst] = {}
+        cells: dict[tuple[int, int], WorstShare] = {}
         for index, found in mine:
             if down in index and right in index:
                 _keep(cells, (index[down], index[right]), found)
         downs, rights = (tuple(range(max(seen[name]) + 1)) for name in (down, right))
-        grids.append(Places(bound, down, right, downs, rights, cells))
+        grids.append(ErrorMap(bound, down, right, downs, rights, cells))
     return grids
 
 
@@ -142,16 +142,20 @@ def distances(evidence: RunRecord) -> list[Distances]:
     return found
 
 
-def _bounded(evidence: RunRecord) -> list[tuple[str, Worst, Result]]:
+def _bounded(evidence: RunRecord) -> list[tuple[str, WorstShare, Result]]:
     return [
-        (result.check.partition(":")[2], Worst(used(result.measured, result.limit), audit.case, audit.variant), result)
+        (
+            result.check.partition(":")[2],
+            WorstShare(used(result.measured, result.limit), audit.case, audit.variant),
+            result,
+        )
         for audit in evidence.audits
         for result in audit.results
         if result.check.startswith("error:") and result.measured and result.limit
     ]
 
 
-def _keep(found: dict[_Key, Worst], key: _Key, worst: Worst) -> None:
+def _keep(found: dict[_Key, WorstShare], key: _Key, worst: WorstShare) -> None:
     if key not in found or worst.share > found[key].share:
         found[key] = worst
 

@@ -8,27 +8,27 @@ from itertools import islice
 
 import msgspec
 
-from audit.records.run import Audit, Finding, RunRecord, findings
+from audit.records.run import Audit, CheckFinding, RunRecord, findings
 from audit.report import heat
 from audit.report.anchors import finding_anchor
-from audit.report.conditions import Condition
+from audit.report.conditions import RunCondition
 from audit.report.heat import Map
 
 _FINDINGS, _MAPS = 200, 12
 """The most that a page shows of findings, and of those with a map."""
 
 
-class Failure(msgspec.Struct, frozen=True):
+class FindingView(msgspec.Struct, frozen=True):
     """One finding as the page shows it. No `maps`: no places are known, or (`unmapped`) too many are shown."""
 
     anchor: str
-    finding: Finding
+    finding: CheckFinding
     command: str
     maps: tuple[Map, ...]
     unmapped: bool
 
 
-def failures(evidence: RunRecord, found: Sequence[Condition]) -> list[Failure]:
+def failures(evidence: RunRecord, found: Sequence[RunCondition]) -> list[FindingView]:
     """The finding that each condition names first, then all others, as many as a page holds."""
     named = {
         finding_anchor(one.result.check, one.audit.variant, one.audit.case)
@@ -36,7 +36,7 @@ def failures(evidence: RunRecord, found: Sequence[Condition]) -> list[Failure]:
         if one.state in ("fail", "inconclusive") and one.result and one.audit
     }
     listed = sorted(findings(evidence), key=lambda each: (each.result.verdict != "fail", _anchor(each) not in named))
-    shown: list[Failure] = []
+    shown: list[FindingView] = []
     mapped = 0
     for finding in islice(listed, _FINDINGS):
         tallies = finding.result.differences
@@ -44,11 +44,11 @@ def failures(evidence: RunRecord, found: Sequence[Condition]) -> list[Failure]:
         mapped += bool(tallies)
         maps = tuple(heat.shown(tally) for tally in tallies) if drawn else ()
         again = reproduce(evidence, finding.audit)
-        shown.append(Failure(_anchor(finding), finding, again, maps, bool(tallies) and not drawn))
+        shown.append(FindingView(_anchor(finding), finding, again, maps, bool(tallies) and not drawn))
     return shown
 
 
-def _anchor(finding: Finding) -> str:
+def _anchor(finding: CheckFinding) -> str:
     return finding_anchor(finding.result.check, finding.audit.variant, finding.audit.case)
 
 

@@ -12,14 +12,14 @@ from audit.checks.result import Verdict
 from audit.project import Project
 from audit.records import folder, verify
 from audit.records.kinds import kind_of
-from audit.records.verify import Verified
+from audit.records.verify import Verification
 from audit.report.template import template
 
 Sources = Literal["current", "stale", "broken"]
 INDEX = "index.html"
 
 
-class Entry(msgspec.Struct, frozen=True):
+class IndexEntry(msgspec.Struct, frozen=True):
     """One folder of evidence. `broken` evidence proves nothing: `told` says why, and its verdict is inconclusive."""
 
     page: str  # relative to the index
@@ -33,28 +33,28 @@ class Entry(msgspec.Struct, frozen=True):
     sources: Sources
 
 
-def entries(reports: Path, project: Project) -> list[Entry]:
+def entries(reports: Path, project: Project) -> list[IndexEntry]:
     """Every folder of evidence below `reports`, the newest first."""
-    homes = [home for home in verify.find(reports) if (home / folder.SUMS).is_file()]
+    homes = [home for home in verify.find_records(reports) if (home / folder.SUMS).is_file()]
     found = [entry_of(verify.verify(home, project), reports) for home in homes]
     return sorted(found, key=lambda entry: (entry.started, entry.name), reverse=True)
 
 
-def render_index(found: list[Entry]) -> str:
+def render_index(found: list[IndexEntry]) -> str:
     """The page that lists them."""
     return template("index.html.j2").render(entries=found, marks={"pass": "✓", "fail": "✗", "inconclusive": "?"})
 
 
-def entry_of(verified: Verified, reports: Path) -> Entry:
+def entry_of(verified: Verification, reports: Path) -> IndexEntry:
     """What a list in the folder `reports` says of one folder of evidence below it."""
     home = verified.path.relative_to(reports).as_posix()
     page = quote(f"{home}/{folder.REPORT}")
     record = verified.record
     if record is None or not verified.sound:
-        reason = next(fault for fault in verified.faults if fault.kind != "stale").kind
-        return Entry(page, home, "", "", "", "", "inconclusive", reason, "broken")
-    sources: Sources = "stale" if verified.faults else "current"
+        reason = next(flaw for flaw in verified.flaws if flaw.kind != "stale").kind
+        return IndexEntry(page, home, "", "", "", "", "inconclusive", reason, "broken")
+    sources: Sources = "stale" if verified.flaws else "current"
     says = kind_of(record).headline(record)
     device = record.machine.device or record.machine.processor
     name = kind_of(record).name
-    return Entry(page, home, name, record.started, device, says.shape, says.verdict, says.counts, sources)
+    return IndexEntry(page, home, name, record.started, device, says.shape, says.verdict, says.counts, sources)

@@ -12,11 +12,11 @@ from audit.project import Project
 from audit.records import folder, packing, sanitize
 from audit.records.kinds import KINDS, kind_of
 from audit.records.sanitize import SanitizeRecord
-from audit.records.verify import Verified, find, verify
-from audit.report.index import Entry, entry_of
+from audit.records.verify import Verification, find_records, verify
+from audit.report.index import IndexEntry, entry_of
 
 
-class Closed(msgspec.Struct, frozen=True):
+class ClosedVariant(msgspec.Struct, frozen=True):
     """A variant that runs only when it is named: why, and what shows it, as paths of the project."""
 
     name: str
@@ -24,47 +24,47 @@ class Closed(msgspec.Struct, frozen=True):
     evidence: tuple[str, ...]
 
 
-class Failure(msgspec.Struct, frozen=True):
+class RetainedFailure(msgspec.Struct, frozen=True):
     """Retained evidence that failed, is inconclusive or cannot be read; `why`: what it says first."""
 
-    entry: Entry
+    entry: IndexEntry
     why: str
 
 
-class Session(msgspec.Struct, frozen=True):
+class RetainedSession(msgspec.Struct, frozen=True):
     """A retained session of sanitizers: how many of its canaries were found, with their clean twins passed."""
 
-    entry: Entry
+    entry: IndexEntry
     backend: Backend
     canaries: int
     found: int
 
 
-class Surroundings(msgspec.Struct, frozen=True):
+class ProjectContext(msgspec.Struct, frozen=True):
     """`sessions` and `failures` are of any shape of the operator, the newest first."""
 
-    closed: tuple[Closed, ...] = ()
-    sessions: tuple[Session, ...] = ()
-    failures: tuple[Failure, ...] = ()
+    closed: tuple[ClosedVariant, ...] = ()
+    sessions: tuple[RetainedSession, ...] = ()
+    failures: tuple[RetainedFailure, ...] = ()
 
 
-def surroundings(project: Project, operator: str) -> Surroundings:
+def project_context(project: Project, operator: str) -> ProjectContext:
     """What the project says of one of its operators now; nothing where it has no such operator any more."""
     declared = project.operators.get(operator)
     closed = [variant for variant in declared.variants if variant.status == "closed"] if declared else []
     place = project.reports
-    homes = [home for home in find(place) if home != place] if place.is_dir() else []
+    homes = [home for home in find_records(place) if home != place] if place.is_dir() else []
     looked = [verify(home, project) for home in homes if _matters(home, operator)]
     told = [(one, entry_of(one, project.root)) for one in looked]
     told.sort(key=lambda pair: pair[1].started, reverse=True)
-    return Surroundings(
-        closed=tuple(Closed(variant.name, variant.why, variant.evidence) for variant in closed),
+    return ProjectContext(
+        closed=tuple(ClosedVariant(variant.name, variant.why, variant.evidence) for variant in closed),
         sessions=tuple(
-            Session(entry, one.record.plan.backend, summary.canaries, summary.canaries_found)
+            RetainedSession(entry, one.record.plan.backend, summary.canaries, summary.canaries_found)
             for one, entry in told
             if one.sound and isinstance(one.record, SanitizeRecord) and (summary := one.record.summary)
         ),
-        failures=tuple(Failure(entry, _why(one)) for one, entry in told if entry.verdict != "pass"),
+        failures=tuple(RetainedFailure(entry, _why(one)) for one, entry in told if entry.verdict != "pass"),
     )
 
 
@@ -97,8 +97,8 @@ def _matters(home: Path, operator: str) -> bool:
     return (home / folder.SUMS).is_file()
 
 
-def _why(one: Verified) -> str:
+def _why(one: Verification) -> str:
     record = one.record
     if record is None or not one.sound:
-        return next((fault.what for fault in one.faults if fault.kind != "stale"), "")
+        return next((flaw.what for flaw in one.flaws if flaw.kind != "stale"), "")
     return kind_of(record).headline(record).problem

@@ -16,28 +16,28 @@ from audit.report import attachments, captured, errors, failures, tables
 from audit.report import case_rows as blocks
 from audit.report.anchors import case_anchor, closed_anchor, finding_anchor
 from audit.report.attachments import Attachment
-from audit.report.case_rows import CaseBlock
-from audit.report.conditions import Condition, conditions, counted
-from audit.report.failures import Failure
+from audit.report.case_rows import CaseRows
+from audit.report.conditions import RunCondition, count_conditions, run_conditions
+from audit.report.failures import FindingView
 from audit.report.point import NamedPoint, Point, badness
-from audit.report.project_context import Closed, Surroundings, surroundings
+from audit.report.project_context import ClosedVariant, ProjectContext, project_context
 from audit.report.tables import value
 from audit.report.template import template
 
 MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–", "unplanned": "–"}
 _ROWS, _INPUTS, _COLUMNS = 300, 1000, 60
 """The most that a page shows of the rows of a table of errors and of inputs, and of the columns of the matrix."""
-_ALONE = Surroundings()
+_ALONE = ProjectContext()
 
 
 def pages(record: RunRecord, _files: Mapping[str, bytes], project: Project | None) -> dict[str, bytes]:
     """The page of a run with what its project keeps beside it, and the files that the page links to, by name."""
-    return render(record, surroundings(project, record.plan.operator) if project else _ALONE)
+    return render(record, project_context(project, record.plan.operator) if project else _ALONE)
 
 
 def points(record: RunRecord) -> Iterator[NamedPoint]:
     """What two runs can be compared by."""
-    for one in conditions(record):
+    for one in run_conditions(record):
         limit = f", {one.measured} of {one.limit}" if one.measured and one.limit else ""
         yield ("condition", one.name), Point(f"{one.state}, {one.told}{limit}", *2 * (badness(one.state),))
     ran = {(audit.case, audit.variant): audit.verdict for audit in record.audits}
@@ -52,13 +52,13 @@ def points(record: RunRecord) -> Iterator[NamedPoint]:
         yield ("inputs", each.case.id), Point(each.inputs_sha256)
 
 
-def render(evidence: RunRecord, around: Surroundings = _ALONE) -> dict[str, bytes]:
+def render(evidence: RunRecord, around: ProjectContext = _ALONE) -> dict[str, bytes]:
     """The page for one run, and the files beside it that it links to. Everything from the record is escaped."""
     error_rows, metric_rows, rows = tables.error_table(evidence), tables.metric_rows(evidence), tables.matrix(evidence)
-    found = conditions(evidence)
+    found = run_conditions(evidence)
     shown = failures.failures(evidence, found)
     anchors = {failure.anchor for failure in shown}
-    cases = blocks.blocks(evidence, rows, anchors)
+    cases = blocks.case_rows(evidence, rows, anchors)
     beside: dict[str, Attachment] = {}
     if len(error_rows) > _ROWS:
         beside["errors"] = attachments.errors(error_rows)
@@ -72,7 +72,7 @@ def render(evidence: RunRecord, around: Surroundings = _ALONE) -> dict[str, byte
         evidence=evidence,
         summary=evidence.summary,
         conditions=found,
-        counted=counted(found),
+        counted=count_conditions(found),
         failures=shown,
         all_findings=len(findings(evidence)),
         blocks=cases,
@@ -112,17 +112,17 @@ def render(evidence: RunRecord, around: Surroundings = _ALONE) -> dict[str, byte
     return {REPORT: page.encode(), **{each.name: each.content for each in beside.values()}}
 
 
-def _closed(evidence: RunRecord, around: Surroundings) -> list[Closed]:
+def _closed(evidence: RunRecord, around: ProjectContext) -> list[ClosedVariant]:
     """Those of the plan as it recorded them, then the others of the project."""
     planned = {
-        variant.name: Closed(variant.label, variant.why, variant.evidence)
+        variant.name: ClosedVariant(variant.label, variant.why, variant.evidence)
         for variant in evidence.plan.variants
         if variant.status == "closed"
     }
     return [*planned.values(), *(one for one in around.closed if one.name not in planned)]
 
 
-def _link(condition: Condition, anchors: set[str]) -> str:
+def _link(condition: RunCondition, anchors: set[str]) -> str:
     """Where a condition's worst result is told in full: at its finding, else at its case."""
     if condition.name == "vacuity":
         return "#vacuity"
@@ -151,7 +151,7 @@ def _by_variant(evidence: RunRecord, verdict: str) -> dict[str, int]:
 
 
 def _index(
-    evidence: RunRecord, cases: Sequence[CaseBlock], shown: Sequence[Failure], found: Sequence[Condition]
+    evidence: RunRecord, cases: Sequence[CaseRows], shown: Sequence[FindingView], found: Sequence[RunCondition]
 ) -> dict[str, object]:
     """What the page's filters work on."""
     return {

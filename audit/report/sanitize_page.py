@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from audit.checks.result import Verdict, worst
 from audit.project import Project
 from audit.records.folder import REPORT
-from audit.records.sanitize import Checked, Finding, SanitizeRecord, Side
+from audit.records.sanitize import SanitizeRecord, Side, ToolCheck, ToolFinding
 from audit.report.point import NamedPoint, Point
 from audit.report.template import template
 
@@ -65,13 +65,13 @@ def _matrix(evidence: SanitizeRecord) -> list[tuple[str, list[tuple[Verdict | st
     return rows
 
 
-def _reproduce(evidence: SanitizeRecord, one: Checked) -> str:
+def _reproduce(evidence: SanitizeRecord, one: ToolCheck) -> str:
     plan = evidence.plan
     words = ["audit", "sanitize", "--shape", plan.shape, "--tool", one.tool, "--variant", one.variant]
     return shlex.join([*words, "--case", one.case, *(["--device", "cuda"] if plan.backend == "cuda" else [])])
 
 
-def _open(one: Checked) -> list[Finding]:
+def _open(one: ToolCheck) -> list[ToolFinding]:
     return [finding for finding in one.findings if not finding.suppressed]
 
 

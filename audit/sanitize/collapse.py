@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import msgspec
 
-from audit.records.sanitize import Finding, Severity, Side, Tool
+from audit.records.sanitize import Severity, Side, Tool, ToolFinding
 from audit.sanitize.ranges import Point, ranges
 
 RAW_LIMIT = 4000  # characters of a report that are kept
@@ -30,7 +30,7 @@ class Frame(NamedTuple):
     line: int = 0
 
 
-class Record(NamedTuple):
+class RawReport(NamedTuple):
     """One report before equal ones are collapsed. `taking` tells of each side who took part; `times` how often the
     tool saw the same."""
 
@@ -111,9 +111,9 @@ def plain(function: str) -> str:
     return name
 
 
-def collapsed(tool: Tool, records: Sequence[Record]) -> tuple[Finding, ...]:
+def collapsed(tool: Tool, records: Sequence[RawReport]) -> tuple[ToolFinding, ...]:
     """Records of the same kind, kernel and places become one finding, the sides of a race in either order."""
-    groups: dict[tuple[object, ...], list[Record]] = {}
+    groups: dict[tuple[object, ...], list[RawReport]] = {}
     for record in records:
         sides = frozenset(Counter(record.sides).items())
         said = () if record.kind == "race" else (record.severity, record.message)
@@ -121,7 +121,7 @@ def collapsed(tool: Tool, records: Sequence[Record]) -> tuple[Finding, ...]:
     return tuple(_finding(tool, group) for group in groups.values())
 
 
-def _finding(tool: Tool, group: Sequence[Record]) -> Finding:
+def _finding(tool: Tool, group: Sequence[RawReport]) -> ToolFinding:
     first = group[0]
     taking = [_aligned(record, first.sides) for record in group]
     sides = tuple(
@@ -134,10 +134,10 @@ def _finding(tool: Tool, group: Sequence[Record]) -> Finding:
     )
     count = sum(record.times for record in group)
     severity: Severity = "error" if any(record.severity == "error" for record in group) else "warning"
-    return Finding(tool, first.kind, severity, first.kernel, first.message, sides, count, first.raw[:RAW_LIMIT])
+    return ToolFinding(tool, first.kind, severity, first.kernel, first.message, sides, count, first.raw[:RAW_LIMIT])
 
 
-def _aligned(record: Record, sides: tuple[Side, ...]) -> tuple[Taking, ...]:
+def _aligned(record: RawReport, sides: tuple[Side, ...]) -> tuple[Taking, ...]:
     """Who took part, in the order of `sides`: a pair of places may have met the other way round."""
     if record.sides == sides:
         return record.taking

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from audit.bundle import Bundle
 from audit.compile.identity import BuildIdentity
-from audit.records.sanitize import Canary, Observed, Tool, ToolRecord
+from audit.records.sanitize import Canary, Observation, Tool, ToolRecord
 from audit.spec import Variant
 
 
@@ -26,7 +26,7 @@ class Engine(Protocol):
 
     def observe(
         self, tool: Tool, root: Path, variant: Variant, bundles: Sequence[tuple[Path, Bundle]], limit: float
-    ) -> list[tuple[Observed, BuildIdentity]]:
+    ) -> list[tuple[Observation, BuildIdentity]]:
         """Bundles of the policy `exact`, each in its folder, run under the tool for at most `limit` seconds each."""
 
     def describe_device(self) -> str | None:

@@ -12,7 +12,7 @@ from audit.records.sanitize import TOOLS, SanitizePlan, Tool
 from audit.spec import Case, Line, Operator, Shape
 
 
-def make(
+def make_sanitize_plan(
     project: Project,
     shape_name: str,
     *,

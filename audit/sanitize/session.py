@@ -23,12 +23,12 @@ from audit.records import machine
 from audit.records.sanitize import (
     SCHEMA,
     Canary,
-    Checked,
-    Observed,
+    Observation,
     SanitizePlan,
     SanitizeRecord,
     Suppression,
     Tool,
+    ToolCheck,
     ToolRecord,
     complaints,
     counted,
@@ -37,7 +37,7 @@ from audit.records.sanitize import (
 )
 from audit.sanitize import suppressions
 from audit.sanitize.engine import Engine
-from audit.sanitize.verdict import judge
+from audit.sanitize.verdict import judge_run
 from audit.spec import Case, Inputs
 
 _AT_ONCE = 8
@@ -51,7 +51,7 @@ def sanitize(
     command: str,
     render: Callable[[SanitizeRecord], Mapping[str, bytes]],
     *,
-    on_check: Callable[[Checked], None] = lambda _: None,
+    on_check: Callable[[ToolCheck], None] = lambda _: None,
 ) -> tuple[SanitizeRecord, Path]:
     """Run a plan and write its record into a new folder of `runs`; the record and that folder.
 
@@ -102,15 +102,15 @@ class _Session(msgspec.Struct, frozen=True):
 
 
 def _checked(
-    session: _Session, on_check: Callable[[Checked], None]
-) -> tuple[tuple[Checked, ...], dict[str, BuildIdentity]]:
+    session: _Session, on_check: Callable[[ToolCheck], None]
+) -> tuple[tuple[ToolCheck, ...], dict[str, BuildIdentity]]:
     """Everything planned, in the plan's order, and the builds by key."""
     plan = session.plan
     given = {case.id: _given(session, case) for case in plan.cases}
     groups = [plan.cases] if session.engine.together else [(case,) for case in plan.cases]
     wanted = [(tool, variant, cases) for tool in plan.tools for variant in plan.variants for cases in groups]
     builds: dict[str, BuildIdentity] = {}
-    found: dict[int, list[Checked]] = {}
+    found: dict[int, list[ToolCheck]] = {}
     pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE))
     try:
         futures = {
@@ -144,13 +144,15 @@ def _given(session: _Session, case: Case) -> _Given:
 
 def _check(
     session: _Session, tool: Tool, variant_name: str, cases: Sequence[tuple[Case, _Given]]
-) -> list[tuple[Checked, BuildIdentity | None]]:
+) -> list[tuple[ToolCheck, BuildIdentity | None]]:
     """A variant under a tool in some cases, in their order."""
     operator = session.project.operators[session.plan.operator]
     variant = operator.variant(variant_name)
 
-    def unasked(verdict: Verdict, reason: str) -> list[tuple[Checked, BuildIdentity | None]]:
-        return [(Checked(tool, variant_name, case.id, verdict, reason, (), 0, 0, 0.0, None), None) for case, _ in cases]
+    def unasked(verdict: Verdict, reason: str) -> list[tuple[ToolCheck, BuildIdentity | None]]:
+        return [
+            (ToolCheck(tool, variant_name, case.id, verdict, reason, (), 0, 0, 0.0, None), None) for case, _ in cases
+        ]
 
     if tool in session.missing:
         return unasked("inconclusive", session.missing[tool])
@@ -175,12 +177,12 @@ def _check(
 
 
 def _judged(
-    session: _Session, tool: Tool, variant: str, case: Case, seen: Observed, planned: int, build: BuildIdentity
-) -> Checked:
+    session: _Session, tool: Tool, variant: str, case: Case, seen: Observation, planned: int, build: BuildIdentity
+) -> ToolCheck:
     seen = msgspec.structs.replace(seen, findings=suppressions.apply(session.rules, seen.findings, _today()))
-    verdict, reason = judge(tool, seen, planned, session.canaries)
+    verdict, reason = judge_run(tool, seen, planned, session.canaries)
     key, seconds = f"{tool}-{variant}-{build.key[:16]}", round(seen.seconds, 2)
-    return Checked(tool, variant, case.id, verdict, reason, seen.findings, seen.launches, planned, seconds, key)
+    return ToolCheck(tool, variant, case.id, verdict, reason, seen.findings, seen.launches, planned, seconds, key)
 
 
 def _today() -> date:

@@ -26,7 +26,7 @@ from audit.compile.sources import project_sources
 from audit.errors import AuditError, ProjectError
 from audit.plan import Backend
 from audit.project import TABLE, Project
-from audit.records.sanitize import TOOLS, Finding, Suppression, expired
+from audit.records.sanitize import TOOLS, Suppression, ToolFinding, expired
 from audit.spec import Operator, Source
 
 _FIELDS = ("name", "tool", "kind", "where", "reason", "expires")
@@ -60,7 +60,7 @@ def concerning(
     return tuple(found)
 
 
-def apply(rules: Iterable[Suppression], findings: Iterable[Finding], today: date) -> tuple[Finding, ...]:
+def apply(rules: Iterable[Suppression], findings: Iterable[ToolFinding], today: date) -> tuple[ToolFinding, ...]:
     """The findings, each with the name of the first rule that suppresses it; an expired rule suppresses nothing."""
     valid = [rule for rule in rules if not expired(rule, today)]
     return tuple(
@@ -69,7 +69,7 @@ def apply(rules: Iterable[Suppression], findings: Iterable[Finding], today: date
     )
 
 
-def matches(rule: Suppression, finding: Finding) -> bool:
+def matches(rule: Suppression, finding: ToolFinding) -> bool:
     """Whether a rule is about a finding: its tool, its kind, and its kernel or the line of one of its sides."""
     if (rule.tool, rule.kind) != (finding.tool, finding.kind):
         return False

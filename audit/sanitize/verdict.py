@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from audit.checks.result import Verdict
-from audit.records.sanitize import Canary, Observed, Tool, told, unproven
+from audit.records.sanitize import Canary, Observation, Tool, told, unproven
 
 
-def judge(tool: Tool, observed: Observed, planned: int, canaries: Sequence[Canary]) -> tuple[Verdict, str]:
+def judge_run(tool: Tool, observed: Observation, planned: int, canaries: Sequence[Canary]) -> tuple[Verdict, str]:
     """The verdict on one run over an audited variant, and why in a sentence.
 
     `observed.findings` have been through `suppressions.apply`; `planned` launches were to run to their end; `canaries`
@@ -29,7 +29,7 @@ def judge(tool: Tool, observed: Observed, planned: int, canaries: Sequence[Canar
     return "pass", f"no finding in {_counted(planned, 'launch', 'launches')}"
 
 
-def doubts(observed: Observed, planned: int) -> tuple[str, ...]:
+def doubts(observed: Observation, planned: int) -> tuple[str, ...]:
     """All that stands against taking a run at its word, whatever it found."""
     found = []
     if observed.exit_code is None:
@@ -50,7 +50,12 @@ def doubts(observed: Observed, planned: int) -> tuple[str, ...]:
 
 
 def canary(
-    name: str, tool: Tool, fault: Observed, twin: Observed, kinds: Collection[str], lines: Collection[tuple[str, int]]
+    name: str,
+    tool: Tool,
+    fault: Observation,
+    twin: Observation,
+    kinds: Collection[str],
+    lines: Collection[tuple[str, int]],
 ) -> Canary:
     """What became of a planted fault and its twin, each a bundle of one launch.
 
@@ -73,7 +78,7 @@ def canary(
     return Canary(name, tool, found, twin_clean, "; ".join(said) or told(of_kind[0]))
 
 
-def _killed(observed: Observed) -> str:
+def _killed(observed: Observation) -> str:
     return f"killed at its limit of {observed.seconds:g} s"
 
 

@@ -14,7 +14,7 @@ from audit.checks import Result
 from audit.compile.cuda import compile_cubin
 from audit.errors import ToolMissing
 from audit.plan import Selection
-from audit.project import find
+from audit.project import find_project
 from audit.records import run as run_record
 from audit.records.run import RunRecord
 from audit.run import run
@@ -80,8 +80,8 @@ def on_device(
 
     def audit(fault: str) -> tuple[RunRecord, Path]:
         monkeypatch.setenv("FAKE_CUDA", fault)
-        found = find(project)
-        plan = planning.make(found, "tried", Selection(), arch="sm_90", time_limit=60, backend="cuda")
+        found = find_project(project)
+        plan = planning.make_plan(found, "tried", Selection(), arch="sm_90", time_limit=60, backend="cuda")
         return run(found, plan, tmp_path / "runs", "test")
 
     yield audit

@@ -9,12 +9,12 @@ from audit.records.bench import (
     SCHEMA,
     Bandwidth,
     BenchRecord,
-    Checked,
+    ComparedBytes,
     Error,
     Method,
     Pair,
-    Point,
-    Skipped,
+    SkippedArm,
+    TimedContext,
 )
 from audit.records.machine import Machine
 
@@ -34,7 +34,7 @@ def pair(
     return Pair(a, b, peer, tuple(a_ms), tuple(b_ms), tuple(a_ms if again_ms is None else again_ms))
 
 
-def bench(*points: Point, device: str | None = DEVICE, layers: int = 16) -> BenchRecord:
+def bench(*points: TimedContext, device: str | None = DEVICE, layers: int = 16) -> BenchRecord:
     """A bench of q6 at these points; a copy moves 4e12 bytes a second."""
     build = BuildIdentity(
         backend="cuda",
@@ -63,15 +63,15 @@ def bench(*points: Point, device: str | None = DEVICE, layers: int = 16) -> Benc
         method=Method(layers),
         bandwidth=Bandwidth(2**30, 4e12, 3.5e12, 2e12),
         builds={"fast": build},
-        checked=(Checked("fast", "control", 1024, 123_456, 0),),
+        checked=(ComparedBytes("fast", "control", 1024, 123_456, 0),),
         errors=(Error("fast", 1024, "fp64", 3.1e-4, 2.5e-4), Error("peer", 1024, "fp64", 3.3e-4, 2.6e-4)),
         points=points,
-        skipped=(Skipped("other_peer", "it is not installed: pip install other_peer"),),
+        skipped=(SkippedArm("other_peer", "it is not installed: pip install other_peer"),),
         peers={"peer": "peer 1.2"},
         seconds=12.5,
     )
 
 
-def point(context: int, *pairs: Pair, moved: int = 400_000_000, **peer_moved: int) -> Point:
+def point(context: int, *pairs: Pair, moved: int = 400_000_000, **peer_moved: int) -> TimedContext:
     """A point whose floor is 0.1 ms unless other bytes are given."""
-    return Point(context, moved, pairs, peer_moved)
+    return TimedContext(context, moved, pairs, peer_moved)

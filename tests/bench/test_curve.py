@@ -25,10 +25,10 @@ def two_contexts(factor: float = 1.0, **changes: object) -> BenchRecord:
 
 
 def test_a_curve_comes_back_as_it_was_frozen(tmp_path: Path) -> None:
-    frozen = curve.of(two_contexts())
-    file = curve.freeze(tmp_path, frozen)
+    frozen = curve.curve_of(two_contexts())
+    file = curve.freeze_curve(tmp_path, frozen)
     assert file == tmp_path / "curves/q6-nvidia-h200.json"
-    assert curve.load(file) == frozen == curve.find(tmp_path, two_contexts())
+    assert curve.load_curve(file) == frozen == curve.find_curve(tmp_path, two_contexts())
     assert (frozen.device, frozen.driver) == ("NVIDIA H200, sm_90", "580.159.04, CUDA 13.0")
     assert [(arm.name, arm.ms) for arm in frozen.arms] == [
         ("control", {1024: 1.0, 5120: 2.0}),
@@ -39,16 +39,16 @@ def test_a_curve_comes_back_as_it_was_frozen(tmp_path: Path) -> None:
 
 
 def test_a_curve_is_never_overwritten(tmp_path: Path) -> None:
-    file = curve.freeze(tmp_path, curve.of(two_contexts()))
+    file = curve.freeze_curve(tmp_path, curve.curve_of(two_contexts()))
     before = file.read_bytes()
     with pytest.raises(EvidenceError, match=r"none is ever overwritten; compare with it, or move it elsewhere"):
-        curve.freeze(tmp_path, curve.of(two_contexts(2.0)))
+        curve.freeze_curve(tmp_path, curve.curve_of(two_contexts(2.0)))
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
 def test_later_costs_are_told_in_multiples_of_the_frozen() -> None:
-    found = curve.compare(curve.of(two_contexts()), two_contexts(1.25))
+    found = curve.compare_with_curve(curve.curve_of(two_contexts()), two_contexts(1.25))
     assert found.verdict == "compared"
     assert [(row.name, row.context, row.ratio) for row in found.costs] == [
         ("control", 1024, 1.25),
@@ -65,7 +65,7 @@ def test_later_costs_are_told_in_multiples_of_the_frozen() -> None:
 
 def test_a_cost_that_did_not_grow_has_no_ratio() -> None:
     flat = bench(point(1024, pair()), point(5120, pair()))
-    assert [row.ratio for row in curve.compare(curve.of(flat), two_contexts()).added] == [None, None]
+    assert [row.ratio for row in curve.compare_with_curve(curve.curve_of(flat), two_contexts()).added] == [None, None]
 
 
 @pytest.mark.parametrize(
@@ -89,20 +89,20 @@ def test_what_cannot_be_compared_is_inconclusive(change: dict[str, object], word
         later = msgspec.structs.replace(later, method=msgspec.structs.replace(later.method, **change))
     else:
         later = msgspec.structs.replace(later, **change)
-    found = curve.compare(curve.of(two_contexts()), later)
+    found = curve.compare_with_curve(curve.curve_of(two_contexts()), later)
     assert (found.verdict, found.costs, found.added) == ("inconclusive", (), ())
     assert words in found.sentence
 
 
 def test_what_else_differs_is_told() -> None:
     then = msgspec.structs.replace(
-        curve.of(two_contexts()),
+        curve.curve_of(two_contexts()),
         driver="570.1, CUDA 12.8",
         binaries={"fast": "0" * 64},
         peers={"peer": "peer 1.1"},
-        arms=(*curve.of(two_contexts()).arms[:1], curve.Frozen("gone", False, {1024: 1.0})),
+        arms=(*curve.curve_of(two_contexts()).arms[:1], curve.FrozenArm("gone", False, {1024: 1.0})),
     )
-    sentence = curve.compare(then, two_contexts()).sentence
+    sentence = curve.compare_with_curve(then, two_contexts()).sentence
     assert "The driver differs: 570.1, CUDA 12.8 then, 580.159.04, CUDA 13.0 now." in sentence
     assert "Another binary now: fast." in sentence
     assert "Peers of another version now: peer." in sentence
@@ -112,12 +112,12 @@ def test_what_else_differs_is_told() -> None:
 
 def test_no_curve_without_a_device_or_a_time(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="expected a GPU's name"):
-        curve.of(bench(point(1024, pair()), device=None))
+        curve.curve_of(bench(point(1024, pair()), device=None))
     with pytest.raises(EvidenceError, match="nothing was timed"):
-        curve.of(bench())
-    assert curve.find(tmp_path, two_contexts()) is None
+        curve.curve_of(bench())
+    assert curve.find_curve(tmp_path, two_contexts()) is None
     with pytest.raises(EvidenceError, match="cannot be read"):
-        curve.load(tmp_path / "absent.json")
+        curve.load_curve(tmp_path / "absent.json")
 
 
 @pytest.mark.parametrize(
@@ -130,10 +130,10 @@ def test_no_curve_without_a_device_or_a_time(tmp_path: Path) -> None:
     ],
 )
 def test_a_damaged_curve_is_refused(tmp_path: Path, change: dict[str, object], words: str) -> None:
-    file = curve.freeze(tmp_path, curve.of(two_contexts()))
+    file = curve.freeze_curve(tmp_path, curve.curve_of(two_contexts()))
     file.write_text(json.dumps({**json.loads(file.read_bytes()), **change}))
     with pytest.raises(EvidenceError, match=words):
-        curve.load(file)
+        curve.load_curve(file)
 
 
 def test_a_shape_cannot_leave_the_folder(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from audit.bench.pairs import Spread, added, arms, figures, floor_ms, judge
+from audit.bench.pairs import Spread, added, arms, figures, floor_ms, judge_times
 from audit.errors import EvidenceError
 
 from .records import bench, pair, point
@@ -58,12 +58,12 @@ def test_a_planted_slow_variant_is_told_slower() -> None:
 def test_a_difference_counts_only_outside_the_noise(
     ratio: tuple[float, float], same: tuple[float, float], word: str
 ) -> None:
-    assert judge(Spread.of(ratio), Spread.of(same), 5) == word
+    assert judge_times(Spread.of(ratio), Spread.of(same), 5) == word
 
 
 def test_two_trials_show_no_difference() -> None:
-    assert judge(Spread.of((0.5, 0.5)), Spread.of((1.0, 1.0)), 2) == "no difference"
-    assert judge(Spread.of((0.5, 0.5)), Spread.of((1.0, 1.0)), 3) == "faster"
+    assert judge_times(Spread.of((0.5, 0.5)), Spread.of((1.0, 1.0)), 2) == "no difference"
+    assert judge_times(Spread.of((0.5, 0.5)), Spread.of((1.0, 1.0)), 3) == "faster"
 
 
 def test_a_peer_has_a_floor_of_its_own() -> None:

@@ -30,7 +30,7 @@ def record() -> BenchRecord:
 @pytest.fixture
 def folder(tmp_path: Path, record: BenchRecord) -> Path:
     return store.draft(tmp_path / "runs", "q6").finish(
-        record, {"report.html": render_bench(record).encode(), "curve.json": encode(curve.of(record))}
+        record, {"report.html": render_bench(record).encode(), "curve.json": encode(curve.curve_of(record))}
     )
 
 
@@ -42,7 +42,7 @@ def test_what_was_written_can_be_read(folder: Path, record: BenchRecord) -> None
     for path in (folder, folder / "bench.json"):
         found, files = store.KIND.read(path)
         assert found == store.KIND.load(path) == record
-        assert curve.decode(files["curve.json"], path) == curve.of(record)
+        assert curve.decode(files["curve.json"], path) == curve.curve_of(record)
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, check=True, capture_output=True)
 
 
@@ -97,8 +97,8 @@ def test_foreign_records_are_refused(folder: Path, change: dict[str, object], wo
 def test_the_report_command_knows_both_kinds(
     softmax_project: Path, audit: Callable[..., Ran], record: BenchRecord, tmp_path: Path
 ) -> None:
-    frozen = curve.of(record)
-    page = render_bench(record, curve.compare(frozen, record))
+    frozen = curve.curve_of(record)
+    page = render_bench(record, curve.compare_with_curve(frozen, record))
     ran = audit(softmax_project, "run", "--shape", "softmax", "--variant", "fast", "--json")
     made = store.draft(softmax_project / "runs", "q6").finish(
         record, {"report.html": page.encode(), "curve.json": encode(frozen)}

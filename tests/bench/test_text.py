@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from audit.bench import curve, text
-from audit.records.bench import Checked
+from audit.records.bench import ComparedBytes
 
 from .records import bench, pair, point
 
@@ -15,7 +15,7 @@ SLOW = (1.5,) * 5
 
 def test_columns_are_aligned_and_verdicts_follow() -> None:
     record = bench(point(1024, pair(), pair("a_much_longer_name", b_ms=SLOW)), point(65536, pair(b_ms=(1.0,) * 5)))
-    lines = text.table(record, curve.compare(curve.of(record), record)).splitlines()
+    lines = text.table(record, curve.compare_with_curve(curve.curve_of(record), record)).splitlines()
     assert lines[0] == (
         "q6 (grouped) at 1,024 and 65,536 tokens on NVIDIA H200, sm_90, driver 580.159.04, CUDA 13.0: one replay is "
         "all 16 layers once; 5 warm-ups, then 5 trials of 8 replays, the arms A, B and A again alternating, their "
@@ -33,13 +33,13 @@ def test_columns_are_aligned_and_verdicts_follow() -> None:
         "fast beside control: faster at 1,024 (0.5000 of its time); no difference at 65,536 (1.0000 of its time)",
         "a_much_longer_name beside control: slower at 1,024 (1.5000 of its time)",
         "bytes: 123,456 compared with parents on the device, 0 differ",
-        f"curve: {curve.compare(curve.of(record), record).sentence}",
+        f"curve: {curve.compare_with_curve(curve.curve_of(record), record).sentence}",
         "skipped: other_peer: it is not installed: pip install other_peer",
     ]
 
 
 def test_bytes_that_differ_are_named() -> None:
-    record = msgspec.structs.replace(bench(), checked=(Checked("fast", "control", 1024, 1000, 7),))
+    record = msgspec.structs.replace(bench(), checked=(ComparedBytes("fast", "control", 1024, 1000, 7),))
     assert text.bytes_lines(record) == [
         "bytes: 1,000 compared with parents on the device, 7 differ",
         "bytes: fast differs from control at 1,024 tokens in 7 of 1,000 bytes",

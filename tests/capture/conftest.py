@@ -15,9 +15,9 @@ from audit.capture.manifest import (
     Expected,
     Geometry,
     Manifest,
+    ManifestEntry,
     Model,
     Proof,
-    Record,
     Text,
     Tokens,
 )
@@ -34,7 +34,7 @@ def make_recording(seed: int = 0) -> Recording:
     """Layers 2 and 11 of a made-up model of 4 heads and 2 ranks; 40 tokens fill two pages and half a third."""
     rng = np.random.default_rng(seed)
     files: dict[str, bytes] = {}
-    records: list[Record] = []
+    records: list[ManifestEntry] = []
     for layer in LAYERS:
         q = rng.standard_normal((HEADS, ROWS, DIM)).astype(np.float32)
         k, v = (rng.standard_normal((RANKS, TOKENS, DIM)).astype(np.float32) for _ in "kv")

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.capture.compare import compare
+from audit.capture.compare import compare_sets
 from audit.capture.publish import publish
 from audit.capture.record import Recording
 from audit.capture.store import CaptureStore
@@ -21,7 +21,7 @@ Make = Callable[[int], Recording]
 def against(root: Path, tmp_path: Path) -> Callable[[Recording], list[str]]:
     def compared(made: Recording) -> list[str]:
         publish(tmp_path / "again" / "small", made.manifest, made.files)
-        return [str(d) for d in compare(CaptureStore(root), CaptureStore(tmp_path / "again"), "small")]
+        return [str(d) for d in compare_sets(CaptureStore(root), CaptureStore(tmp_path / "again"), "small")]
 
     return compared
 
@@ -49,7 +49,7 @@ def test_a_damaged_set_is_an_error_and_no_difference(root: Path) -> None:
     path = root / "small" / "layer11.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(CaptureError, match="truncated"):
-        compare(CaptureStore(root), CaptureStore(root), "small")
+        compare_sets(CaptureStore(root), CaptureStore(root), "small")
 
 
 def test_missing_captures_and_another_origin_are_named(

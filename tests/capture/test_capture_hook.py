@@ -165,7 +165,7 @@ def test_tensors_that_are_not_those_of_the_output_are_noticed(model: Any, monkey
             result = super().__call__(*args, **kwargs)
             if self.phase == "step":
                 seen = self.seen[0]
-                self.seen[0] = hook.Seen(seen.q[::-1], seen.k, seen.v, seen.scale, seen.output)
+                self.seen[0] = hook.LayerCall(seen.q[::-1], seen.k, seen.v, seen.scale, seen.output)
             return result
 
     monkeypatch.setattr(hook, "Attention", Shuffling)

@@ -17,7 +17,7 @@ from audit.checks.completion import completion
 from audit.checks.identity import identity
 from audit.compile.host import build_host
 from audit.compile.identity import BuildIdentity, CodeRecord, KernelRecord
-from audit.project import find
+from audit.project import find_project
 from audit.spec import Shape
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,7 +36,7 @@ def code(*opcodes: str, symbols: str = "_Z1", known: bool = True) -> CodeRecord:
 def view(tmp_path_factory: pytest.TempPathFactory) -> View:
     """A softmax that ran on the host, its bytes laid down as those of a device, of a graph and of the host."""
     folder = tmp_path_factory.mktemp("bundle")
-    project = find(ROOT / "projects/softmax")
+    project = find_project(ROOT / "projects/softmax")
     operator = project.operators["softmax"]
     case = operator.case(Shape("softmax"), {"n": 33}, seed=1)
     variant = operator.variant("control")

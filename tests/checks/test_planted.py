@@ -9,7 +9,7 @@ import pytest
 from audit import plan as planning
 from audit.checks import Result
 from audit.plan import Selection
-from audit.project import find
+from audit.project import find_project
 from audit.records.run import RunRecord
 from audit.run import run
 
@@ -17,9 +17,9 @@ STORE = "out[i] = expf(in[i] - top) / total;"
 
 
 def audit(project: Path, time_limit: float = 60) -> RunRecord:
-    found = find(project)
+    found = find_project(project)
     selection = Selection(variants=["fast"], axes={"n": [33]})
-    plan = planning.make(found, "softmax", selection, arch="sm_90", time_limit=time_limit)
+    plan = planning.make_plan(found, "softmax", selection, arch="sm_90", time_limit=time_limit)
     return run(found, plan, project / "runs", "test")[0]
 
 

@@ -14,7 +14,7 @@ from audit.checks import View
 from audit.checks.completion import completion
 from audit.checks.identity import identity
 from audit.compile.host import build_host
-from audit.project import find
+from audit.project import find_project
 from audit.spec import Shape
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[1]
 @pytest.fixture(scope="module")
 def view(tmp_path_factory: pytest.TempPathFactory) -> View:
     folder = tmp_path_factory.mktemp("bundle")
-    project = find(ROOT / "projects/softmax")
+    project = find_project(ROOT / "projects/softmax")
     operator = project.operators["softmax"]
     case = operator.case(Shape("softmax"), {"n": 33}, seed=1)
     variant = operator.variant("control")

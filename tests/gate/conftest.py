@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.project import Project, find
+from audit.project import Project, find_project
 
 from . import made
 
@@ -19,4 +19,4 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(whole: Path, tmp_path: Path) -> Project:
-    return find(Path(shutil.copytree(whole, tmp_path / "softmax")))
+    return find_project(Path(shutil.copytree(whole, tmp_path / "softmax")))

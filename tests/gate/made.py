@@ -14,19 +14,18 @@ from audit.case import audit_case
 from audit.compile.identity import BuildIdentity
 from audit.gate import baseline
 from audit.gate.evaluate import evaluate
-from audit.gate.policy import load
+from audit.gate.policy import load_policy
 from audit.gate.verdict import Condition, Gate
 from audit.plan import Backend
-from audit.project import Project
-from audit.project import find as find_project
+from audit.project import Project, find_project
 from audit.records import machine, sanitize
 from audit.records import run as run_record
 from audit.records import sanitize as sanitize_record
 from audit.records.run import SCHEMA, RunRecord, summarize
 from audit.records.sanitize import SCHEMA as SANITIZE_SCHEMA
-from audit.records.sanitize import Canary, Checked, Finding, SanitizeRecord, Side, Tool, ToolRecord
+from audit.records.sanitize import Canary, SanitizeRecord, Side, Tool, ToolCheck, ToolFinding, ToolRecord
 from audit.records.sanitize import summarize as summarize_session
-from audit.records.verify import Verified, find, verify
+from audit.records.verify import Verification, find_records, verify
 from audit.sanitize import suppressions
 
 from ..conftest import ROOT
@@ -61,7 +60,7 @@ tools = ["synccheck"]
 like = "everyday"
 stale = "fail"
 """
-RACE = Finding(
+RACE = ToolFinding(
     tool="synccheck",
     kind="divergent-barrier",
     severity="error",
@@ -88,7 +87,7 @@ def project(folder: Path) -> Project:
 
 def audited(made: Project) -> RunRecord:
     """The policy's first rule, run."""
-    plan = load(made, "everyday").audits[0].plan(made, "softmax")
+    plan = load_policy(made, "everyday").audits[0].plan(made, "softmax")
     outcomes = [audit_case(made, plan, case, threads=1) for case in plan.cases]
     audits = tuple(audit for outcome in outcomes for audit in outcome.audits)
     exposures = tuple(exposure for outcome in outcomes for exposure in outcome.exposures)
@@ -110,13 +109,13 @@ def audited(made: Project) -> RunRecord:
 
 def session(
     made: Project,
-    *findings: Finding,
+    *findings: ToolFinding,
     found: bool = True,
     backend: Backend = "host",
     tools: tuple[Tool, ...] = ("synccheck",),
 ) -> SanitizeRecord:
     """The policy's sanitizers, as if run; `findings` are those of `fast`, `found` is of the last tool's canary."""
-    plan = load(made, "everyday").sanitizers[0].plan(made, "softmax")
+    plan = load_policy(made, "everyday").sanitizers[0].plan(made, "softmax")
     plan = msgspec.structs.replace(plan, backend=backend, tools=tools)
     build = next(build for key, build in audited_builds(made).items() if key.startswith("fast"))
     canaries = tuple(
@@ -126,7 +125,7 @@ def session(
     day = datetime.fromisoformat(STARTED).date()
     judged = suppressions.apply(rules, findings, day)
     checked = tuple(
-        Checked(
+        ToolCheck(
             tool=tool,
             variant=variant,
             case=case.id,
@@ -191,9 +190,9 @@ def rewrite(folder: Path, change: Callable[[RunRecord], RunRecord]) -> Path:
     return path.rename(folder)  # under its name, since a project may name it
 
 
-def looked(made: Project, *places: str) -> list[Verified]:
+def looked(made: Project, *places: str) -> list[Verification]:
     """All evidence in these folders of the project, verified."""
-    return [verify(folder, made) for place in places for folder in find(made.root / place)]
+    return [verify(folder, made) for place in places for folder in find_records(made.root / place)]
 
 
 def judge(made: Project, policy: str = "everyday", today: date = TODAY) -> Gate:
@@ -202,9 +201,9 @@ def judge(made: Project, policy: str = "everyday", today: date = TODAY) -> Gate:
     return evaluate(
         fresh,
         policy,
-        load(fresh, policy),
+        load_policy(fresh, policy),
         looked(fresh, "reports", "given"),
-        baseline.load(fresh),
+        baseline.load_baseline(fresh),
         started=STARTED,
         today=today,
         baseline_file="gate.toml",

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from audit.plan import Plan
-from audit.project import find
+from audit.project import find_project
 from audit.records import packing, sanitize
 from audit.records import run as run_record
 
@@ -86,7 +86,7 @@ def copy(home: Path) -> Path:
     """The project with the newest evidence of q1, and all that its variants name as what admits or closes them."""
     for name in ("kernels", "references", "fixtures/captures"):
         shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
-    project = find(ROOT)
+    project = find_project(ROOT)
     named = {
         ROOT / place
         for operator in project.operators.values()
@@ -106,7 +106,7 @@ def copy(home: Path) -> Path:
 
 def settle(home: Path, plans: list[Plan]) -> None:
     """A variant that was admitted, or made a default, after the newest evidence is neither in the copy."""
-    project = find(ROOT)
+    project = find_project(ROOT)
     recorded = {
         operator: {variant.name for plan in plans if plan.operator == operator for variant in plan.variants}
         for operator in project.operators
@@ -138,7 +138,7 @@ def add_session(home: Path) -> None:
     if not (home / folder.relative_to(ROOT)).is_dir():
         shutil.copytree(folder, home / folder.relative_to(ROOT))
     plan = sanitize.KIND.load(folder).plan
-    operator = find(ROOT).operators[plan.operator]
+    operator = find_project(ROOT).operators[plan.operator]
     variants = [name for name in plan.variants if operator.variant(name).parent in (None, *plan.variants)]
     rule = SESSION.format(
         shape=plan.shape,

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from audit.gate.verdict import Condition
-from audit.project import Project, find
+from audit.project import Project, find_project
 from audit.records import bench as bench_record
 from audit.records import run as run_record
-from audit.records.bench import Checked
+from audit.records.bench import ComparedBytes
 from audit.records.run import RunRecord
 
 from ..bench.records import bench, pair, point
@@ -26,7 +26,7 @@ def standing(project: Project, name: str, said: str) -> Project:
     text, plain = source.read_text(), f'variant("{name}", "control")'
     assert text.count(plain) == 1
     source.write_text(text.replace(plain, f'__import__("dataclasses").replace({plain}, {said})'))
-    return find(project.root)
+    return find_project(project.root)
 
 
 def admitted(project: Project, evidence: str) -> Condition:
@@ -107,7 +107,7 @@ def timed(project: Project, differing: int) -> Path:
     record = msgspec.structs.replace(
         record,
         builds={"control": audited_builds(project)[next(iter(audited_builds(project)))]},
-        checked=(Checked("fast", "control", 1024, 1000, differing),),
+        checked=(ComparedBytes("fast", "control", 1024, 1000, differing),),
     )
     return bench_record.draft(project.root / "timed", "softmax").finish(record, {})
 

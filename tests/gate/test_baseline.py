@@ -9,7 +9,7 @@ import pytest
 
 from audit.errors import ProjectError
 from audit.gate import baseline
-from audit.project import Project, find
+from audit.project import Project, find_project
 
 from .made import judge, rewrite, wrong
 from .test_evaluate import fails, only
@@ -24,7 +24,7 @@ def with_baseline(project: Project, text: str) -> Project:
         settings.read_text().replace(table, f'[tool.kernel-audit.gate]\nbaseline = "gate.toml"\n{table}')
     )
     (project.root / "gate.toml").write_text(text)
-    return find(project.root)
+    return find_project(project.root)
 
 
 @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ def with_baseline(project: Project, text: str) -> Project:
 )
 def test_what_is_incomplete_is_refused(project: Project, text: str, words: str) -> None:
     with pytest.raises(ProjectError, match=words):
-        baseline.load(with_baseline(project, text))
+        baseline.load_baseline(with_baseline(project, text))
 
 
 def test_a_baseline_that_is_not_there_is_refused(project: Project) -> None:
     with_baseline(project, "")
     Path(project.root / "gate.toml").unlink()
     with pytest.raises(ProjectError, match=r"gate\.toml"):
-        baseline.load(find(project.root))
+        baseline.load_baseline(find_project(project.root))
 
 
 def test_an_accepted_finding_warns_and_expires(project: Project) -> None:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from audit.gate.verdict import Gate
-from audit.project import Project, find
+from audit.project import Project, find_project
 from audit.records.sanitize import SanitizeRecord, Tool
 
 from .made import RACE, condition, judge, session, write_session, wrong
@@ -33,7 +33,7 @@ def asked(project: Project) -> Project:
     settings = project.root / "pyproject.toml"
     release = "[tool.kernel-audit.gate.release]"
     settings.write_text(settings.read_text().replace(release, f"{RULE}\n{release}"))
-    return find(project.root)
+    return find_project(project.root)
 
 
 def retain(project: Project, evidence: SanitizeRecord) -> None:
@@ -128,7 +128,7 @@ def test_a_stale_source(asked: Project, policy: str, standing: str) -> None:
 def test_a_suppression_that_expired_since(asked: Project) -> None:
     settings = asked.root / "pyproject.toml"
     settings.write_text(settings.read_text() + SUPPRESSION.format("2026-11-30"))
-    fresh = find(asked.root)
+    fresh = find_project(asked.root)
     retain(fresh, session(fresh, RACE, backend="cuda", tools=TOOLS))
     shutil.rmtree(only(asked.root / "given", "sanitize.json"))
     write_session(session(fresh), asked.root / "given")

@@ -14,7 +14,7 @@ from audit.checks.result import Result
 from audit.gate.evaluate import evaluate
 from audit.gate.policy import Policy
 from audit.gate.verdict import overall
-from audit.project import Project, find
+from audit.project import Project, find_project
 from audit.records import run as run_record
 from audit.records.run import RunRecord
 from audit.spec import Case
@@ -221,7 +221,7 @@ def test_a_finding_fails_and_a_suppression_holds_until_it_expires(project: Proje
     settings.write_text(settings.read_text() + SUPPRESSION.format("2026-11-30"))
     shutil.rmtree(first)
 
-    write_session(session(find(project.root), RACE), project.root / "given")
+    write_session(session(find_project(project.root), RACE), project.root / "given")
     gate = judge(project)
     assert (gate.verdict, wrong(gate)) == ("pass", {})
     assert [found.accepted for found in gate.found] == ["the other threads have left"]

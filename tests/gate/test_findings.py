@@ -9,10 +9,10 @@ import pytest
 
 from audit.compile.identity import BuildIdentity, sha256
 from audit.gate.findings import fingerprint, of_session
-from audit.records.sanitize import Checked, Finding, Side
+from audit.records.sanitize import Side, ToolCheck, ToolFinding
 
 SOURCE = "// a\nvoid k() {\n  x[i] = 1;\n  y = x[j];\n  x[i] = 1;\n}\n"
-RACE = Finding(
+RACE = ToolFinding(
     tool="racecheck",
     kind="race",
     severity="error",
@@ -40,7 +40,7 @@ def built(root: Path, text: str) -> BuildIdentity:
     )
 
 
-def moved(finding: Finding, by: int) -> Finding:
+def moved(finding: ToolFinding, by: int) -> ToolFinding:
     sides = [
         msgspec.structs.replace(
             side, line=side.line + by, threads="(9,0,0)", blocks="(1,0,0)", what=side.what.replace("5", "9")
@@ -70,14 +70,14 @@ def test_it_is_stable_under_moved_lines_and_other_threads(tmp_path: Path) -> Non
         msgspec.structs.replace(RACE, sides=(RACE.sides[0], msgspec.structs.replace(RACE.sides[1], line=2))),
     ],
 )
-def test_other_findings_have_others(tmp_path: Path, other: Finding) -> None:
+def test_other_findings_have_others(tmp_path: Path, other: ToolFinding) -> None:
     build = built(tmp_path, SOURCE)
     assert fingerprint(other, build, tmp_path) != fingerprint(RACE, build, tmp_path)
 
 
 def test_two_of_equal_text_are_told_apart(tmp_path: Path) -> None:
     twin = msgspec.structs.replace(RACE, sides=(msgspec.structs.replace(RACE.sides[0], line=5), RACE.sides[1]))
-    checked = Checked("racecheck", "fast", "case", "fail", "", (twin, RACE), 1, 1, 0.1, "b")
+    checked = ToolCheck("racecheck", "fast", "case", "fail", "", (twin, RACE), 1, 1, 0.1, "b")
     found = of_session(checked, checked.findings, {"b": built(tmp_path, SOURCE)}, tmp_path, "runs/x")
     assert [one.places[0].line for one in found] == [3, 5]
     assert len({one.fingerprint for one in found}) == 2

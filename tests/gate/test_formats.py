@@ -14,7 +14,7 @@ from junitparser import Error, Failure, JUnitXml, TestSuite
 
 from audit.gate.formats import FORMATS
 from audit.gate.formats.github import ANNOTATIONS, LIMIT, commands, summary
-from audit.gate.verdict import SCHEMA, Condition, Found, Gate, Place, overall
+from audit.gate.verdict import SCHEMA, Condition, Gate, GateFinding, Place, overall
 
 from ..schemas import SARIF, errors, schema
 
@@ -26,19 +26,19 @@ CONDITIONS = (
     Condition("canaries memcheck q6 on host", "all 3 found", "2", "inconclusive", "one was not found"),
 )
 FOUND = (
-    Found(
+    GateFinding(
         "check/bytes", "error", f"fast: 3 of 7 differ {HOSTILE}", "fast", "q1/seed1",
         (Place("kernels/a b.cu"),), "0" * 16, "r",
     ),
-    Found(
+    GateFinding(
         "racecheck/race", "error", "race in k", "fast", "q1/seed1",
         (Place("kernels/k.cu", 12, "write"), Place("kernels/k.cu", 14, "read")), "1" * 16, "r",
     ),
-    Found("memcheck/leak", "warning", "leak", "fast", "q1/seed1", (), "2" * 16, "r", "known until summer"),
+    GateFinding("memcheck/leak", "warning", "leak", "fast", "q1/seed1", (), "2" * 16, "r", "known until summer"),
 )  # fmt: skip
 
 
-def gate(conditions: tuple[Condition, ...] = CONDITIONS, found: tuple[Found, ...] = FOUND) -> Gate:
+def gate(conditions: tuple[Condition, ...] = CONDITIONS, found: tuple[GateFinding, ...] = FOUND) -> Gate:
     return Gate(
         schema=SCHEMA,
         kind="gate",

@@ -11,7 +11,7 @@ import pytest
 
 from audit.gate.run import gate
 from audit.gate.verdict import Gate
-from audit.project import Project, find
+from audit.project import Project, find_project
 from audit.records.verify import verify
 
 from ..conftest import ROOT, Ran
@@ -27,7 +27,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def retained(whole: Path, tmp_path: Path) -> Project:
-    return find(Path(shutil.copytree(whole, tmp_path / "project")))
+    return find_project(Path(shutil.copytree(whole, tmp_path / "project")))
 
 
 def folder_of(project: Project) -> Path:
@@ -35,7 +35,7 @@ def folder_of(project: Project) -> Path:
 
 
 def judged(project: Project, policy: str = "everyday") -> Gate:
-    return gate(find(project.root), policy, may_run=False)
+    return gate(find_project(project.root), policy, may_run=False)
 
 
 def stale(project: Project) -> bool:

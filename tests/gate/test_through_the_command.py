@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.project import find
+from audit.project import find_project
 from audit.records import sanitize
 from audit.records import sanitize as sanitize_record
-from audit.records.sanitize import Finding, SanitizeRecord, Side, summarize
+from audit.records.sanitize import SanitizeRecord, Side, ToolFinding, summarize
 from audit.sanitize import suppressions
 
 from ..conftest import ROOT, Ran
@@ -142,8 +142,8 @@ def test_one_suppression_expired(project: Path, audit: Audit) -> None:
         tool = record.checked[-1].tool
         settings.write_text(plain + RULE.format(tool=tool, expires=expires.isoformat()))
         side = Side("write of 4 bytes", "the_kernel", "kernels/grouped/control.cu", 9)
-        found = (Finding(tool, "race", "error", "the_kernel", "two threads, one word", (side,), 1, ""),)
-        rules = suppressions.declared(find(project))
+        found = (ToolFinding(tool, "race", "error", "the_kernel", "two threads, one word", (side,), 1, ""),)
+        rules = suppressions.declared(find_project(project))
         last = msgspec.structs.replace(record.checked[-1], findings=suppressions.apply(rules, found, day))
         return msgspec.structs.replace(
             record,

@@ -9,7 +9,7 @@ import pytest
 
 from audit import plan as planning
 from audit.plan import Selection
-from audit.project import find
+from audit.project import find_project
 
 ROOT = Path(__file__).resolve().parents[2]
 CLOSED = ("pv_unroll4", "pv_prefetch")
@@ -84,13 +84,13 @@ def test_no_token_past_the_length_is_asked_for(audit: Callable, own_project: Pat
 
 
 def test_it_runs_only_when_it_is_named() -> None:
-    project = find(ROOT)
+    project = find_project(ROOT)
     for shape in project.operators["scalar"].shapes:
-        planned = planning.make(project, shape.name, Selection(full=True), arch="sm_90", time_limit=60)
+        planned = planning.make_plan(project, shape.name, Selection(full=True), arch="sm_90", time_limit=60)
         assert not set(CLOSED) & {variant.name for variant in planned.variants}
     for name in CLOSED:
         variant = project.operators["scalar"].variant(name)
         assert (variant.parent, variant.status) == ("control", "closed")
         assert variant.why
-        planned = planning.make(project, "q1", Selection(variants=(name,)), arch="sm_90", time_limit=60)
+        planned = planning.make_plan(project, "q1", Selection(variants=(name,)), arch="sm_90", time_limit=60)
         assert [(each.name, each.parent) for each in planned.variants] == [("control", None), (name, "control")]

@@ -9,11 +9,11 @@ import pytest
 
 from audit import plan as planning
 from audit.plan import Selection
-from audit.project import find
+from audit.project import find_project
 from audit.spec import Variant
 
 ROOT = Path(__file__).resolve().parents[2]
-GROUPED = find(ROOT).operators["grouped"]
+GROUPED = find_project(ROOT).operators["grouped"]
 CLOSED = {variant.name: variant for variant in GROUPED.variants if variant.status == "closed"}
 SAME_BYTES = ("n64", "register_softmax", "m8n32_qk", "operand_rotation")
 SMALL = {"heads": [3], "dim": [64]}
@@ -105,7 +105,7 @@ def test_closed_variants_are_declared_with_a_reason() -> None:
 @pytest.mark.parametrize("shape", [shape.name for shape in GROUPED.shapes])
 @pytest.mark.parametrize("full", [False, True])
 def test_no_default_plan_has_a_closed_variant(shape: str, full: bool) -> None:
-    plan = planning.make(find(ROOT), shape, Selection(full=full), arch="sm_90", time_limit=60)
+    plan = planning.make_plan(find_project(ROOT), shape, Selection(full=full), arch="sm_90", time_limit=60)
     assert plan.variants
     assert all(variant.status != "closed" for variant in plan.variants)
 

@@ -12,7 +12,7 @@ from audit.compile.cuda import CubinBuild, compile_cubin
 from audit.compile.host import TARGETS
 from audit.compile.tensor_cores import model_of
 from audit.errors import CompileError, ToolMissing
-from audit.project import find
+from audit.project import find_project
 from tests.conftest import full_run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,7 +51,7 @@ def test_every_entry_is_in_the_cubin(kernel: str) -> None:
 
 
 INSTRUCTION = {"sm_75": "HMMA.1688.F32", "sm_80": "HMMA.16816.F32", "sm_90": "HMMA.16816.F32"}
-STANDING = {(o.name, v.name): v.status for o in find(ROOT).operators.values() for v in o.variants}
+STANDING = {(o.name, v.name): v.status for o in find_project(ROOT).operators.values() for v in o.variants}
 EACH = [
     pytest.param(*variant, arch, marks=[] if usual else [pytest.mark.full])
     for variant, status in STANDING.items()
@@ -70,7 +70,7 @@ shared memory. No such GPU has run it; 128 registers are all that two blocks of 
 def test_every_variant_compiles_with_what_it_launches(operator: str, variant: str, arch: str) -> None:
     """What is not admitted in its largest geometry alone (`--full`: in all), and beside sm_90 one whose shared memory
     fits every architecture; there, of a variant, what it does not share with its parent: the kernel launched first."""
-    declared = find(ROOT).operators[operator]
+    declared = find_project(ROOT).operators[operator]
     kernel = declared.variant(variant)
     whole = arch == "sm_90" and (full_run() or kernel.status in ("control", "admitted"))
     largest = (6, 256, 16)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.project import find
+from audit.project import find_project
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYOUTS = ("contiguous", "padded", "interleaved")
@@ -41,7 +41,7 @@ def test_every_layout_passes_all_checks(audit: Callable, tmp_path: Path, layout:
     ran = audit(ROOT, *words(layout=layout), *several, "--out", str(tmp_path))
     assert ran.code == 0, ran.out + ran.err
     usual = ("control", "admitted")
-    variants = [variant.name for variant in find(ROOT).operators["grouped"].variants if variant.status in usual]
+    variants = [variant.name for variant in find_project(ROOT).operators["grouped"].variants if variant.status in usual]
     assert ran.json["planned"] == ran.json["passed"] == 4 * len(variants)
     assert {"control", "shared_kv"} <= set(variants)
 

@@ -11,10 +11,10 @@ import pytest
 
 from audit import formats, sparse
 from audit.errors import PlanError
-from audit.project import find
+from audit.project import find_project
 from audit.spec import Array, Case, Inputs, Shape
 
-OPERATOR = find(Path(__file__).resolve().parents[2]).operators["grouped"]
+OPERATOR = find_project(Path(__file__).resolve().parents[2]).operators["grouped"]
 inputs = importlib.import_module(OPERATOR.inputs.__module__)
 storage = importlib.import_module(f"{inputs.__package__}.storage")
 

@@ -17,12 +17,12 @@ import pytest
 
 from audit import formats
 from audit.errors import InputError, PlanError, ToolMissing
-from audit.project import find
+from audit.project import find_project
 from audit.spec import Array, Case, Inputs, Shape
 
 torch = pytest.importorskip("torch")
 
-PROJECT = find(Path(__file__).resolve().parents[2])
+PROJECT = find_project(Path(__file__).resolve().parents[2])
 inputs = importlib.import_module(PROJECT.operators["grouped"].inputs.__module__)
 peers = importlib.import_module(f"{inputs.__package__}.peers")
 peer_run = importlib.import_module(f"{inputs.__package__}.peer_run")

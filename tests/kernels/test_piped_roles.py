@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from audit.backends import Completed
-from audit.project import find
+from audit.project import find_project
 from tests.kernels.one_block import run_one_block
 
 ROOT = Path(__file__).resolve().parents[2]
-GROUPED = find(ROOT).operators["grouped"]
+GROUPED = find_project(ROOT).operators["grouped"]
 VARIANT = GROUPED.variant("piped_roles")
 SMALL = {"heads": [3], "dim": [64]}
 PIPED = "kernels/grouped/direct/piped.cuh"

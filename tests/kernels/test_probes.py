@@ -17,11 +17,11 @@ import pytest
 from audit import arena, bundle, formats
 from audit.backends import Completed, host
 from audit.compile.host import build_host
-from audit.project import find
+from audit.project import find_project
 from audit.spec import Array, Case, Inputs, Measured, Probe, Shape
 
 ROOT = Path(__file__).resolve().parents[2]
-OPERATOR = find(ROOT).operators["grouped"]
+OPERATOR = find_project(ROOT).operators["grouped"]
 ANCHOR = OPERATOR.written.__module__.partition(".kernels.")[0]
 designs = importlib.import_module(f"{ANCHOR}.kernels.paged.probes")
 grouped = importlib.import_module(f"{ANCHOR}.kernels.grouped.probes")

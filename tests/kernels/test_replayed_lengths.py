@@ -12,11 +12,11 @@ import pytest
 from audit import plan as planning
 from audit.errors import PlanError
 from audit.plan import Selection
-from audit.project import find
+from audit.project import find_project
 from audit.spec import Case
 
 ROOT = Path(__file__).resolve().parents[2]
-OPERATORS = find(ROOT).operators
+OPERATORS = find_project(ROOT).operators
 inputs = importlib.import_module(OPERATORS["grouped"].inputs.__module__)
 storage = importlib.import_module(f"{inputs.__package__}.storage")
 TOTALS = {"live": 128, "at_127": 127, "at_129": 129, "at_4096": 4096, "restore": 128}
@@ -87,12 +87,12 @@ def test_another_context_is_refused(rows: int) -> None:
         operator.inputs(case, case.rng())
     selection = Selection(axes={"context": [4097], "lengths": ["replayed"]})
     with pytest.raises(PlanError, match=words):
-        planning.make(find(ROOT), f"q{rows}", selection, arch="sm_90", time_limit=60)
+        planning.make_plan(find_project(ROOT), f"q{rows}", selection, arch="sm_90", time_limit=60)
 
 
 def test_every_default_plan_has_one_and_says_what_it_is() -> None:
     for rows in range(1, 9):
-        plan = planning.make(find(ROOT), f"q{rows}", Selection(), arch="sm_90", time_limit=60)
+        plan = planning.make_plan(find_project(ROOT), f"q{rows}", Selection(), arch="sm_90", time_limit=60)
         (case,) = [case for case in plan.cases if case.lengths == "replayed"]
         assert (case.context, case.page, case.first_step_only) == (4096, 1648, False)
         first = "128" if rows == 1 else f"{129 - rows}..128"

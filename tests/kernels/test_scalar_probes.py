@@ -9,7 +9,7 @@ import pytest
 
 from audit import plan as planning
 from audit.plan import Selection
-from audit.project import find
+from audit.project import find_project
 from audit.records.run import RunRecord
 from audit.run import run
 
@@ -20,8 +20,8 @@ NAMES = ("uniform", "position", "heads", "dimensions", "one_hot", "two_keys", "b
 
 def audit(root: Path, context: int, runs: Path) -> RunRecord:
     """`control` under every probe at one context, in the small geometry."""
-    project = find(root)
-    plan = planning.make(project, "q1", Selection(variants=["control"], probes=NAMES), arch="sm_90", time_limit=60)
+    project = find_project(root)
+    plan = planning.make_plan(project, "q1", Selection(variants=["control"], probes=NAMES), arch="sm_90", time_limit=60)
     assert {case.probe for case in plan.cases} == set(NAMES)
     axes = {"context": context, "heads": 3, "dim": 64, "page": 48}
     operator, shape = project.shape("q1")
@@ -39,7 +39,7 @@ def probes(evidence: RunRecord) -> dict[str, str]:
 
 
 def test_every_probe_is_in_the_plan() -> None:
-    assert [probe.name for probe in find(ROOT).operators["scalar"].probes] == list(NAMES)
+    assert [probe.name for probe in find_project(ROOT).operators["scalar"].probes] == list(NAMES)
 
 
 @pytest.mark.parametrize("context", [1, 33, 1030])

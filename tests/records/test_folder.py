@@ -83,7 +83,7 @@ def test_the_statement_is_in_toto_v1() -> None:
         "summary": {"verdict": "pass", "planned": 4},
     }
     raw = json.dumps(record).encode()
-    made = json.loads(statement.of({"plan.json": b"{}", "evidence.json": raw}, "audit", "evidence.json"))
+    made = json.loads(statement.statement_of({"plan.json": b"{}", "evidence.json": raw}, "audit", "evidence.json"))
     assert set(made) == {"_type", "subject", "predicateType", "predicate"}
     assert made["_type"] == "https://in-toto.io/Statement/v1"
     assert made["predicateType"] == "urn:kernel-audit:evidence:audit:v1"
@@ -103,14 +103,14 @@ def test_the_statement_is_in_toto_v1() -> None:
 def test_the_statement_of_the_same_files_is_the_same() -> None:
     record = {"tool": "", "started": "", "command": "", "commit": None, "builds": {}}
     files = {"plan.json": b"{}", "evidence.json": json.dumps(record).encode()}
-    made = statement.of(files, "audit", "evidence.json")
-    assert made == statement.of(dict(reversed(files.items())), "audit", "evidence.json")
+    made = statement.statement_of(files, "audit", "evidence.json")
+    assert made == statement.statement_of(dict(reversed(files.items())), "audit", "evidence.json")
 
 
 def test_a_statement_may_list_pages_that_are_not_kept_and_no_evidence_that_is_not() -> None:
     record = {"tool": "", "started": "", "command": "", "commit": None, "builds": {}}
     whole = {"plan.json": b"{}", "evidence.json": json.dumps(record).encode(), "report.html": b"<p>"}
-    made = statement.of(whole, "audit", "evidence.json")
+    made = statement.statement_of(whole, "audit", "evidence.json")
     evidence = ("evidence.json", "plan.json")
 
     def agrees(*absent: str, **changed: bytes) -> bool:

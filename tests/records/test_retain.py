@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 
 from audit.errors import EvidenceError
-from audit.project import Project
-from audit.project import find as find_project
+from audit.project import Project, find_project
 from audit.records import folder as folders
 from audit.records import packing, sanitize
 from audit.records import run as run_record
 from audit.records.retain import retain
-from audit.records.verify import find, verify
+from audit.records.verify import find_records, verify
 
 from ..conftest import Ran
 from ..gate import made
@@ -34,7 +33,7 @@ def project(whole: Path, tmp_path: Path) -> Project:
 
 
 def homes(project: Project) -> tuple[Path, ...]:
-    return (*find(project.root / "reports"), *find(project.root / "given"))
+    return (*find_records(project.root / "reports"), *find_records(project.root / "given"))
 
 
 @pytest.fixture
@@ -63,14 +62,14 @@ def test_every_reader_reads_it(project: Project, kept: list[Path], audit: Callab
     for home, retained in zip(homes(project), kept, strict=True):
         (name,) = [name for name in loads if (home / name).is_file()]
         assert loads[name](retained) == loads[name](home) == loads[name](retained / f"{name}.gz")
-        assert find(retained / f"{name}.gz") == (retained,)
+        assert find_records(retained / f"{name}.gz") == (retained,)
         page = project.root / "page.html"
         assert audit(project.root, "report", str(retained), "--output", str(page)).code == 0
         assert page.read_bytes()
 
 
 def test_the_gate_takes_it_for_the_original(project: Project) -> None:
-    (home,) = find(project.root / "reports")
+    (home,) = find_records(project.root / "reports")
     retain(home, project.root / "reports/small")
     shutil.rmtree(home)
     gate = made.judge(project)
@@ -132,7 +131,7 @@ def test_altered_evidence_is_not_kept_and_nothing_is_overwritten(
     again = audit(project.root, *words)
     assert again.code == 2
     assert "is there already; evidence is never overwritten" in again.err
-    (home,) = find(project.root / "reports")
+    (home,) = find_records(project.root / "reports")
     (home / "report.html").write_bytes(b"other")
     shutil.rmtree(tmp_path / "kept")
     refused = audit(project.root, *words)

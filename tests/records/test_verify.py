@@ -12,8 +12,7 @@ import msgspec
 import pytest
 
 from audit.checks.result import Result
-from audit.project import Project
-from audit.project import find as find_project
+from audit.project import Project, find_project
 from audit.records import bench as bench_record
 from audit.records import folder as folders
 from audit.records import run as run_record
@@ -21,7 +20,7 @@ from audit.records import sanitize
 from audit.records.bench import BenchRecord
 from audit.records.run import RunRecord
 from audit.records.sanitize import SanitizeRecord
-from audit.records.verify import find, verify
+from audit.records.verify import find_records, verify
 
 from ..bench.records import bench, pair, point
 from ..conftest import Ran
@@ -59,13 +58,13 @@ def sealed(folder: Path, **files: bytes) -> None:
 
 
 def kinds(folder: Path, project: Project) -> set[str]:
-    return {fault.kind for fault in verify(folder, project).faults}
+    return {flaw.kind for flaw in verify(folder, project).flaws}
 
 
 def test_whole_evidence_passes(project: Project) -> None:
     for folder in (audit_in(project), session_in(project)):
         found = verify(folder, project)
-        assert (found.verdict, found.faults, found.sound) == ("pass", (), True)
+        assert (found.verdict, found.flaws, found.sound) == ("pass", (), True)
         assert verify(next(folder.glob("*e.json")), project).path == folder
 
 
@@ -134,7 +133,7 @@ def test_a_partial_folder_is_not_whole(project: Project) -> None:
     folder = audit_in(project)
     partial = folder.rename(folder.parent / f".{folder.name}.partial")
     assert kinds(partial, project) == {"not whole"}
-    assert find(folder.parent) == (folder.parent,)
+    assert find_records(folder.parent) == (folder.parent,)
     assert kinds(folder.parent, project) == {"not whole"}
 
 
@@ -192,7 +191,7 @@ def test_parts_that_do_not_agree(project: Project, change: Callable[[RunRecord],
     sealed(folder, evidence_json=folders.encode(change(run_record.KIND.load(folder))))
     found = verify(folder, project)
     assert found.verdict == "fail"
-    assert any(fault.kind == "contradictory" and words in fault.what for fault in found.faults)
+    assert any(flaw.kind == "contradictory" and words in flaw.what for flaw in found.flaws)
     assert not found.sound
 
 
@@ -240,7 +239,7 @@ def benched() -> BenchRecord:
 def test_a_bench(project: Project, benched: BenchRecord, tmp_path: Path) -> None:
     folder = bench_record.draft(tmp_path / "runs", "q6").finish(benched, {})
     found = verify(folder, project)
-    assert [fault.what for fault in found.faults] == ["kernels/q.cu is gone"]
+    assert [flaw.what for flaw in found.flaws] == ["kernels/q.cu is gone"]
     checked = (msgspec.structs.replace(benched.checked[0], differing=3),)
     sealed(folder, bench_json=folders.encode(msgspec.structs.replace(benched, checked=checked)))
     assert "timed, though 3 bytes of fast differ" in verify(folder, project).told()
@@ -255,13 +254,13 @@ def test_a_changed_source_is_stale_and_named(project: Project, audit: Callable[.
     source.write_text(source.read_text() + "\n")
     found = verify(audit_in(project), project)
     assert (found.verdict, found.sound) == ("inconclusive", True)
-    assert [(fault.kind, fault.what) for fault in found.faults] == [("stale", "kernels/fast.cu has changed")]
+    assert [(flaw.kind, flaw.what) for flaw in found.flaws] == [("stale", "kernels/fast.cu has changed")]
     assert [key.partition("-")[0] for key in found.stale.builds] == ["fast"]
     ran = audit(project.root, "verify", "reports")
     assert ran.code == 3
     assert "stale: kernels/fast.cu has changed" in ran.out
     source.unlink()
-    assert [fault.what for fault in verify(audit_in(project), project).faults] == ["kernels/fast.cu is gone"]
+    assert [flaw.what for flaw in verify(audit_in(project), project).flaws] == ["kernels/fast.cu is gone"]
 
 
 def test_the_command_tells_each_folder(project: Project, audit: Callable[..., Ran]) -> None:

@@ -12,7 +12,7 @@ from paged_case import PagedCase, paged_case
 from project_references import attention, exact, fp64, mutations, omissions, places, scalar_fp64, splits
 from test_mutations import GROUPED, POISON, SCALAR, caught_by, got_of
 
-from audit.project import find
+from audit.project import find_project
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 TORCH = places.TorchPlace("cpu")
@@ -197,7 +197,7 @@ def test_without_a_gpu_numpy_computes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("shape", ["q1", "q6"])
 def test_long_cases_on_a_gpu_are_the_only_ones_that_ask_for_it(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    operator, named = find(Path(__file__).resolve().parents[2]).shape(shape)
+    operator, named = find_project(Path(__file__).resolve().parents[2]).shape(shape)
     reference = operator.references[0]
     judgement = importlib.import_module(reference.compute.__module__)
     monkeypatch.setitem(judgement.place_name.__globals__, "gpu", lambda: TORCH)

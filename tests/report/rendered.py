@@ -5,9 +5,9 @@ from __future__ import annotations
 from audit.records.folder import REPORT
 from audit.records.run import RunRecord
 from audit.report import run_page
-from audit.report.project_context import Surroundings
+from audit.report.project_context import ProjectContext
 
 
-def render(record: RunRecord, context: Surroundings | None = None) -> str:
+def render(record: RunRecord, context: ProjectContext | None = None) -> str:
     """The page of a run, with what its project keeps beside it."""
-    return run_page.render(record, context or Surroundings())[REPORT].decode()
+    return run_page.render(record, context or ProjectContext())[REPORT].decode()

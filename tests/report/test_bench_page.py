@@ -12,7 +12,7 @@ import pytest
 
 from audit.bench import curve, text
 from audit.bench.pairs import arms
-from audit.records.bench import BenchRecord, Checked, Error, Skipped
+from audit.records.bench import BenchRecord, ComparedBytes, Error, SkippedArm
 from audit.report.bench_page import render_bench
 from audit.report.chart import Series, chart
 from audit.report.template import visible
@@ -42,7 +42,9 @@ def large() -> BenchRecord:
     record = bench(*points)
     return msgspec.structs.replace(
         record,
-        checked=tuple(Checked(name, "control", context, 10**7 + context, 0) for name in NAMES for context in CONTEXTS),
+        checked=tuple(
+            ComparedBytes(name, "control", context, 10**7 + context, 0) for name in NAMES for context in CONTEXTS
+        ),
         errors=tuple(Error(name, context, "fp64", 3e-4, 2e-4) for name in (*NAMES, *PEERS) for context in CONTEXTS),
         peers={name: f"{name} 2.8" for name in PEERS},
     )
@@ -95,7 +97,7 @@ def test_every_point_of_the_chart_is_in_a_table() -> None:
 
 
 def test_bytes_that_differ_are_told_first() -> None:
-    wrong = (Checked("shared_kv", "control", 1024, 600, 5), Checked("left_out", "control", 1024, 400, 2))
+    wrong = (ComparedBytes("shared_kv", "control", 1024, 600, 5), ComparedBytes("left_out", "control", 1024, 400, 2))
     page = render_bench(msgspec.structs.replace(large(), checked=wrong))
     assert '<section class="verdict fail"' in page
     assert (
@@ -127,18 +129,18 @@ def test_absent_torch_is_told() -> None:
 def test_the_frozen_curve_is_beside_it() -> None:
     record = large()
     assert "compared with none" in render_bench(record)
-    page = render_bench(record, curve.compare(curve.of(record), record))
+    page = render_bench(record, curve.compare_with_curve(curve.curve_of(record), record))
     section = page[page.index('id="frozen"') : page.index('id="bytes"')]
     assert section.count("<tr><td>") == 9 * 5 + 9 * 4
     assert "1.0000 to 1.0000 of the frozen cost" in section
-    other = msgspec.structs.replace(curve.of(record), device="NVIDIA B200, sm_100")
-    refused = render_bench(record, curve.compare(other, record))
+    other = msgspec.structs.replace(curve.curve_of(record), device="NVIDIA B200, sm_100")
+    refused = render_bench(record, curve.compare_with_curve(other, record))
     assert "its device is NVIDIA B200, sm_100, but this bench" in refused
 
 
 def test_nothing_is_fetched_from_elsewhere() -> None:
     record = large()
-    page = render_bench(record, curve.compare(curve.of(record), record))
+    page = render_bench(record, curve.compare_with_curve(curve.curve_of(record), record))
     assert not re.search(r"""(src|href)\s*=\s*["'](?!#)|@import|url\(""", page)
 
 
@@ -158,12 +160,12 @@ def test_hostile_names_are_text(name: str) -> None:
         axes={name: name},
         machine=msgspec.structs.replace(record.machine, device=name, processor=name, packages={name: name}),
         builds={name: msgspec.structs.replace(record.builds["fast"], source=name, sources={name: name})},
-        checked=(Checked(name, name, 1024, 10, 1),),
+        checked=(ComparedBytes(name, name, 1024, 10, 1),),
         errors=(Error(name, 1024, name, 0.1, 0.1),),
-        skipped=(Skipped(name, name),),
+        skipped=(SkippedArm(name, name),),
         peers={name: name},
     )
-    page = render_bench(record, curve.compare(curve.of(record), record))
+    page = render_bench(record, curve.compare_with_curve(curve.curve_of(record), record))
     assert str(visible(name)) in html.unescape(page)
     assert "\u202e" not in page
     assert page.count("<script") == 1  # the page's own

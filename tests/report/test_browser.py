@@ -9,14 +9,14 @@ from importlib import resources
 import msgspec
 import pytest
 
-from audit.project import find
+from audit.project import find_project
 from audit.records.run import RunRecord
 from audit.report import run_page
 from audit.report.anchors import case_anchor
 from audit.report.bench_page import render_bench
-from audit.report.comparison import compare, render_comparison
-from audit.report.index import Entry, entries, render_index
-from audit.report.project_context import Closed, Failure, Session, Surroundings
+from audit.report.comparison import compare_records, render_comparison
+from audit.report.index import IndexEntry, entries, render_index
+from audit.report.project_context import ClosedVariant, ProjectContext, RetainedFailure, RetainedSession
 from audit.report.sanitize_page import render_sanitize
 
 from ..bench.records import bench, pair, point
@@ -27,12 +27,15 @@ from .synthetic import synthetic
 from .test_sanitize_page import session
 
 Visit = Callable[..., Opened]
-ENTRY = Entry("a/report.html", "a", "audit", "2026-11-29T18:00", "H200", "q6", "pass", "2 of 2 passed", "current")
+ENTRY = IndexEntry("a/report.html", "a", "audit", "2026-11-29T18:00", "H200", "q6", "pass", "2 of 2 passed", "current")
 BROKEN = msgspec.structs.replace(ENTRY, sources="broken", verdict="inconclusive", told="altered")
-AROUND = Surroundings(
-    (Closed("slow", "slower everywhere", ("reports/a",)), Closed("other", "other bytes", ())),
-    (Session(ENTRY, "host", 9, 8),),
-    (Failure(msgspec.structs.replace(ENTRY, verdict="fail"), "bytes: 3 differ"), Failure(BROKEN, "a byte was altered")),
+AROUND = ProjectContext(
+    (ClosedVariant("slow", "slower everywhere", ("reports/a",)), ClosedVariant("other", "other bytes", ())),
+    (RetainedSession(ENTRY, "host", 9, 8),),
+    (
+        RetainedFailure(msgspec.structs.replace(ENTRY, verdict="fail"), "bytes: 3 differ"),
+        RetainedFailure(BROKEN, "a byte was altered"),
+    ),
 )
 PAINT = "performance.getEntriesByName('first-contentful-paint')[0].startTime"
 WRONG = {(0, 1), (2, 2), (3, 1)}
@@ -198,11 +201,11 @@ def axe() -> str:
 def every_kind() -> dict[str, str]:
     """A page of each kind."""
     wrong, right = synthetic(3, 2, wrong={(0, 1)}, missing={(2, 1)}), synthetic(3, 2)
-    retained = entries(ROOT / "tests/report", find(ROOT))  # none
+    retained = entries(ROOT / "tests/report", find_project(ROOT))  # none
     return {
         "bench": render_bench(bench(point(1024, pair(b_ms=(0.5, 0.5, 0.6, 0.5, 0.5))), point(2048, pair()))),
         "sanitize": render_sanitize(session()),
-        "diff": render_comparison(compare(right, wrong, ("a", "b"))),
+        "diff": render_comparison(compare_records(right, wrong, ("a", "b"))),
         "index": render_index([*retained, ENTRY, msgspec.structs.replace(ENTRY, sources="stale")]),
         "pass": render(right),
         "fail": render(wrong, AROUND),

@@ -7,15 +7,15 @@ import pytest
 
 from audit.checks.result import Figure, Result
 from audit.records.run import RunRecord, summarize
-from audit.report.conditions import Condition, conditions, counted
+from audit.report.conditions import RunCondition, count_conditions, run_conditions
 from audit.vacuity import Exposure
 
 from .rendered import render
 from .synthetic import synthetic
 
 
-def of(evidence: RunRecord) -> dict[str, Condition]:
-    return {condition.name: condition for condition in conditions(evidence)}
+def of(evidence: RunRecord) -> dict[str, RunCondition]:
+    return {condition.name: condition for condition in run_conditions(evidence)}
 
 
 def test_all_hold_in_a_run_that_passes() -> None:
@@ -24,7 +24,7 @@ def test_all_hold_in_a_run_that_passes() -> None:
     assert evidence.summary.verdict == "pass"
     assert {name for name, one in found.items() if one.state != "pass"} == {"graph", "probe"}
     assert found["graph"].state == "absent"
-    assert (counted(list(found.values())).failed, counted(list(found.values())).total) == (0, 13)
+    assert (count_conditions(list(found.values())).failed, count_conditions(list(found.values())).total) == (0, 13)
     page = render(evidence)
     assert "0 of 13 conditions failed." in page
     assert '<td class="absent" colspan="5">no result: it applies to nothing in this plan, or did not run</td>' in page
@@ -46,7 +46,7 @@ def test_the_furthest_from_holding_is_named() -> None:
     assert final.audit
     assert (final.audit.variant, final.audit.case) == ("variant1", evidence.plan.cases[3].id)
     assert found["error:precast"].measured == "1.5"
-    assert [one.name for one in conditions(evidence)][:3] == ["bytes", "error:final", "error:precast"]
+    assert [one.name for one in run_conditions(evidence)][:3] == ["bytes", "error:final", "error:precast"]
 
 
 def test_a_crash_outweighs_every_figure() -> None:
@@ -101,6 +101,6 @@ def test_a_mutation_that_nothing_catches() -> None:
 @pytest.mark.parametrize("missing", [set(), {(2, 2)}])
 def test_conditions_and_summary_agree(wrong: set[tuple[int, int]], missing: set[tuple[int, int]]) -> None:
     evidence = synthetic(wrong=wrong, missing=missing)
-    count = counted(conditions(evidence))
+    count = count_conditions(run_conditions(evidence))
     derived = "fail" if count.failed else "inconclusive" if count.inconclusive else "pass"
     assert derived == evidence.summary.verdict

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from audit.project import find
-from audit.report.index import INDEX, Entry, entries, render_index
+from audit.project import find_project
+from audit.report.index import INDEX, IndexEntry, entries, render_index
 
 from ..conftest import ROOT, Ran
 
 
 def test_the_index_of_this_repository_is_up_to_date() -> None:
-    listed = render_index(entries(ROOT / "reports", find(ROOT)))
+    listed = render_index(entries(ROOT / "reports", find_project(ROOT)))
     written = (ROOT / "reports" / INDEX).read_text(encoding="utf-8")
     assert written == listed, "write it again: audit report --index"
 
@@ -24,25 +24,25 @@ def test_current_stale_and_broken(softmax_project: Path, audit: Callable[..., Ra
     ran = audit(softmax_project, "run", "--shape", "softmax", "--variant", "fast", "--axis", "n=33", "--json").json
     reports = softmax_project / "reports"
     kept = Path(shutil.copytree(ran["evidence"], reports / "host" / Path(ran["evidence"]).name))
-    (entry,) = entries(reports, find(softmax_project))
+    (entry,) = entries(reports, find_project(softmax_project))
     assert (entry.kind, entry.shape, entry.verdict, entry.sources) == ("audit", "softmax", "pass", "current")
     assert entry.told == "2 of 2 audits passed"
     assert (reports / entry.page).is_file()
 
     source = softmax_project / "kernels/fast.cu"
     source.write_text(source.read_text() + "\n")
-    assert entries(reports, find(softmax_project))[0].sources == "stale"
+    assert entries(reports, find_project(softmax_project))[0].sources == "stale"
 
     record = kept / "evidence.json"
     record.write_bytes(record.read_bytes().replace(b'"pass"', b'"fail"', 1))
-    (entry,) = entries(reports, find(softmax_project))
+    (entry,) = entries(reports, find_project(softmax_project))
     assert (entry.sources, entry.verdict, entry.told) == ("broken", "inconclusive", "altered")
     assert "cannot be read" in render_index([entry])
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", '"><img src=x>', "\u202egnol", "x" * 10_000])
 def test_hostile_names_are_text(name: str) -> None:
-    page = render_index([Entry(name, name, name, name, name, name, "pass", name, "current")])
+    page = render_index([IndexEntry(name, name, name, name, name, name, "pass", name, "current")])
     assert page.count("<script") == 1  # the page's own
     assert "<img" not in page
     assert "\u202e" not in page

@@ -12,7 +12,7 @@ import pytest
 
 from audit import plan as planning
 from audit.plan import Selection
-from audit.project import find
+from audit.project import find_project
 from audit.records.run import RunRecord, summarize
 from audit.report import run_page
 from audit.report.failures import reproduce
@@ -27,8 +27,10 @@ PROJECT = Path(__file__).parents[1] / "projects/softmax"
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     project = Path(shutil.copytree(PROJECT, tmp_path_factory.mktemp("report") / "softmax"))
-    plan = planning.make(find(project), "softmax", Selection(axes={"n": [1, 33]}), arch="sm_90", time_limit=60)
-    return run(find(project), plan, project / "runs", "audit run")[0]
+    plan = planning.make_plan(
+        find_project(project), "softmax", Selection(axes={"n": [1, 33]}), arch="sm_90", time_limit=60
+    )
+    return run(find_project(project), plan, project / "runs", "audit run")[0]
 
 
 def test_verdict_and_counts_come_first(evidence: RunRecord) -> None:

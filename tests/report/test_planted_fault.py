@@ -23,7 +23,7 @@ def planted(own_project: Path, softmax_project: Path, name: str) -> tuple[Path, 
     """A project with a fault of the catalogue in it (or softmax, whose `wrong` variant is one), its shape, variant."""
     if name == "softmax":
         return softmax_project, "softmax", "wrong"
-    (fault,) = [fault for fault in faults.load(ROOT / "fixtures/faults") if fault.name == name]
+    (fault,) = [fault for fault in faults.load_faults(ROOT / "fixtures/faults") if fault.name == name]
     file = own_project / fault.file
     text = file.read_text()
     assert text.count(fault.find) == 1

@@ -11,11 +11,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.project import Project, find
+from audit.project import Project, find_project
 from audit.records import run as run_record
 from audit.records import sanitize
-from audit.report.index import Entry
-from audit.report.project_context import Closed, Failure, Session, Surroundings, surroundings
+from audit.report.index import IndexEntry
+from audit.report.project_context import (
+    ClosedVariant,
+    ProjectContext,
+    RetainedFailure,
+    RetainedSession,
+    project_context,
+)
 from audit.report.template import visible
 
 from ..conftest import ROOT, Ran
@@ -24,7 +30,7 @@ from .rendered import render
 from .synthetic import synthetic
 from .test_sanitize_page import session
 
-ENTRY = Entry("a", "a", "audit", "2026-11-29T18:00", "H200", "q6", "fail", "1 of 2 passed", "current")
+ENTRY = IndexEntry("a", "a", "audit", "2026-11-29T18:00", "H200", "q6", "fail", "1 of 2 passed", "current")
 CLOSED = 'status="closed", why="slower <b>everywhere</b>", evidence=("reports/timed",)'
 
 
@@ -40,7 +46,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(whole: Path, tmp_path: Path) -> Project:
-    return find(Path(shutil.copytree(whole, tmp_path / "softmax")))
+    return find_project(Path(shutil.copytree(whole, tmp_path / "softmax")))
 
 
 def run(project: Project, audit: Callable[..., Ran], variant: str, out: str) -> Path:
@@ -57,8 +63,8 @@ def told(page: str, section: str) -> str:
 def test_closed_variants_and_kept_failures_are_on_the_page(project: Project, audit: Callable[..., Ran]) -> None:
     failed = run(project, audit, "wrong", "reports/host")
     passed = run(project, audit, "fast", "reports/host")
-    around = surroundings(find(project.root), "softmax")
-    assert around.closed == (Closed("wrong", "slower <b>everywhere</b>", ("reports/timed",)),)
+    around = project_context(find_project(project.root), "softmax")
+    assert around.closed == (ClosedVariant("wrong", "slower <b>everywhere</b>", ("reports/timed",)),)
     (failure,) = around.failures
     assert (failure.entry.name, failure.entry.verdict) == (failed.relative_to(project.root).as_posix(), "fail")
     assert failure.why.startswith("bytes: wrong, softmax/seed1/rows=7,n=33, steps live, restore: ")
@@ -87,7 +93,7 @@ def test_inconclusive_and_altered_evidence_is_kept_in_sight(project: Project, au
     file.write_bytes(file.read_bytes().replace(b'"verdict": "pass"', b'"verdict": "fail"'))
     broken = run(project, audit, "fast", "reports")
     (broken / "evidence.json").write_bytes(b"{")
-    around = surroundings(find(project.root), "softmax")
+    around = project_context(find_project(project.root), "softmax")
     assert around.sessions == ()  # one that contradicts itself proves nothing
     failures = around.failures
     assert {(one.entry.sources, one.entry.verdict, one.entry.told) for one in failures} == {
@@ -99,7 +105,7 @@ def test_inconclusive_and_altered_evidence_is_kept_in_sight(project: Project, au
 
 
 def test_a_project_that_has_lost_its_operator_knows_nothing(project: Project) -> None:
-    assert surroundings(project, "attention") == Surroundings()
+    assert project_context(project, "attention") == ProjectContext()
 
 
 @pytest.mark.parametrize("name", ["<script>alert(1)</script>", '"><img src=x>', "\u202egnol", "x" * 10_000])
@@ -107,7 +113,11 @@ def test_hostile_names_are_text(name: str) -> None:
     entry = msgspec.structs.replace(ENTRY, name=name, shape=name, kind=name, told=name, started=name, device=name)
     page = render(
         synthetic(),
-        Surroundings((Closed(name, name, (name,)),), (Session(entry, "host", 2, 1),), (Failure(entry, name),)),
+        ProjectContext(
+            (ClosedVariant(name, name, (name,)),),
+            (RetainedSession(entry, "host", 2, 1),),
+            (RetainedFailure(entry, name),),
+        ),
     )
     assert page.count("<script") == 2  # the page's own, and its data
     assert "<img" not in page
@@ -118,13 +128,13 @@ def test_hostile_names_are_text(name: str) -> None:
 
 
 def test_the_newest_session_on_such_a_device_has_its_canaries_on_the_first_screen() -> None:
-    one = Session(msgspec.structs.replace(ENTRY, shape="q6"), "host", 9, 9)
-    other = Session(ENTRY, "cuda", 7, 7)
-    page = render(synthetic(), Surroundings(sessions=(other, one)))
+    one = RetainedSession(msgspec.structs.replace(ENTRY, shape="q6"), "host", 9, 9)
+    other = RetainedSession(ENTRY, "cuda", 7, 7)
+    page = render(synthetic(), ProjectContext(sessions=(other, one)))
     tile = page[page.index("#sanitizers", page.index("<main>")) - 60 :][:260]
     assert "<b>9</b> of 9" in tile
     assert 'class="whole"' in tile
-    alone = render(synthetic(), Surroundings(sessions=(other,)))
+    alone = render(synthetic(), ProjectContext(sessions=(other,)))
     tile = alone[alone.index("#sanitizers", alone.index("<main>")) - 60 :][:260]
     assert 'class="absent"' in tile
     assert "no session" in tile
@@ -134,15 +144,15 @@ def test_the_newest_session_on_such_a_device_has_its_canaries_on_the_first_scree
 def test_sessions_that_are_kept_are_listed(tmp_path: Path) -> None:
     project = made.project(tmp_path)
     retained = made.write_session(made.session(project), project.root / "reports")
-    (one,) = surroundings(find(project.root), "softmax").sessions
+    (one,) = project_context(find_project(project.root), "softmax").sessions
     assert (one.entry.name, one.backend) == (retained.relative_to(project.root).as_posix(), "host")
     assert (one.canaries, one.found, one.entry.sources) == (1, 1, "current")
 
 
 def test_this_project_names_every_closed_variant_with_a_reason() -> None:
-    project = find(ROOT)
+    project = find_project(ROOT)
     for operator in project.operators.values():
-        around = surroundings(project, operator.name)
+        around = project_context(project, operator.name)
         assert {one.name for one in around.closed} == {v.name for v in operator.variants if v.status == "closed"}
         page = render(synthetic(), around)
         for one in around.closed:

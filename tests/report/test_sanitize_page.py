@@ -11,12 +11,12 @@ from audit.records.machine import Machine
 from audit.records.sanitize import (
     SCHEMA,
     Canary,
-    Checked,
-    Finding,
     SanitizePlan,
     SanitizeRecord,
     Side,
     Suppression,
+    ToolCheck,
+    ToolFinding,
     ToolRecord,
     summarize,
 )
@@ -33,13 +33,15 @@ def session() -> SanitizeRecord:
         Side("write of 4 bytes", "splits", "kernels/fast.cu", 41, "(0..31,0,0)", "(0,0,0)"),
         Side("read of 4 bytes", "splits", "kernels/fast.cu", 57, "(32,0,0)"),
     )
-    race = Finding("racecheck", "race", "error", "splits<6>", "two threads, one word", sides, 12, "RAW <b>text</b>")
-    read = Finding("memcheck", "out-of-bounds", "error", "splits<6>", "behind the end", sides[1:], 1, "raw", "known")
+    race = ToolFinding("racecheck", "race", "error", "splits<6>", "two threads, one word", sides, 12, "RAW <b>text</b>")
+    read = ToolFinding(
+        "memcheck", "out-of-bounds", "error", "splits<6>", "behind the end", sides[1:], 1, "raw", "known"
+    )
     checked = (
-        Checked("memcheck", "control", case.id, "pass", "clean", (), 2, 2, 1.5, "b"),
-        Checked("memcheck", "fast", case.id, "pass", "all suppressed", (read,), 2, 2, 1.5, "b"),
-        Checked("racecheck", "control", case.id, "inconclusive", "the canary was not found", (), 0, 2, 0.5, None),
-        Checked("racecheck", "fast", case.id, "fail", "1 finding", (race,), 2, 2, 1.5, "b"),
+        ToolCheck("memcheck", "control", case.id, "pass", "clean", (), 2, 2, 1.5, "b"),
+        ToolCheck("memcheck", "fast", case.id, "pass", "all suppressed", (read,), 2, 2, 1.5, "b"),
+        ToolCheck("racecheck", "control", case.id, "inconclusive", "the canary was not found", (), 0, 2, 0.5, None),
+        ToolCheck("racecheck", "fast", case.id, "fail", "1 finding", (race,), 2, 2, 1.5, "b"),
     )
     canaries = (Canary("stray", "memcheck", True, True, "seen"), Canary("race", "racecheck", False, True, "not seen"))
     return SanitizeRecord(
@@ -80,7 +82,7 @@ def test_suppressions_have_reasons_and_what_failed_comes_first() -> None:
 def test_hostile_names_are_text(name: str) -> None:
     record = session()
     side = Side(name, name, name, 3, name, name)
-    found = Finding("racecheck", name, "error", name, name, (side, side), 2, name)
+    found = ToolFinding("racecheck", name, "error", name, name, (side, side), 2, name)
     checked = tuple(
         msgspec.structs.replace(one, variant=name, reason=name, findings=(found,), build=name) for one in record.checked
     )

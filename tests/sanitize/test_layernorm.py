@@ -14,7 +14,7 @@ from audit.backends import Completed
 from audit.compile.cuda import compile_cubin
 from audit.compile.host import build_host
 from audit.errors import ToolMissing
-from audit.project import find
+from audit.project import find_project
 from audit.records.sanitize import TOOLS, Tool
 from audit.sanitize.host import tools as host
 from audit.sanitize.host.tools import BUILT_FOR, HostRun
@@ -23,7 +23,7 @@ from ..conftest import ROOT, Ran
 
 FOLDER = ROOT / "tests/projects/layernorm"
 SOURCE = "kernels/layernorm.cu"
-PROJECT = find(FOLDER)
+PROJECT = find_project(FOLDER)
 
 
 def line(words: str) -> int:

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from audit.cli.sanitize import command
 from audit.errors import PlanError
-from audit.project import find
+from audit.project import find_project
 from audit.records import folder
 from audit.records import sanitize as store
 from audit.records.sanitize import SanitizeRecord
@@ -105,16 +105,16 @@ def test_a_suppression_that_is_no_longer_true_fails(
 
 
 def test_the_plan_of_this_project() -> None:
-    project = find(ROOT)
-    made = plan.make(project, "q6", time_limit=60)
+    project = find_project(ROOT)
+    made = plan.make_sanitize_plan(project, "q6", time_limit=60)
     captured = [case for case in made.cases if case.capture]
     assert len(made.cases) == 3
     assert [case.context for case in captured] == [97]
     assert "n64" not in made.variants
     assert {"control", "visible_tile"} <= set(made.variants)
-    narrowed = plan.make(project, "q6", variants=["visible_tile"], cases=["layer18"], time_limit=60)
+    narrowed = plan.make_sanitize_plan(project, "q6", variants=["visible_tile"], cases=["layer18"], time_limit=60)
     assert narrowed.pruned
     assert narrowed.variants == ("ordered_qk_pv", "visible_tile")
     assert narrowed.cases == tuple(captured)
     with pytest.raises(PlanError, match="--case: expected a part of one of"):
-        plan.make(project, "q6", cases=["nowhere"], time_limit=60)
+        plan.make_sanitize_plan(project, "q6", cases=["nowhere"], time_limit=60)

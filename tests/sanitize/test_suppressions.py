@@ -10,15 +10,15 @@ import pytest
 
 from audit.errors import ProjectError
 from audit.plan import Backend
-from audit.project import find
-from audit.records.sanitize import Finding, Side, Suppression, complaints, counted
+from audit.project import find_project
+from audit.records.sanitize import Side, Suppression, ToolFinding, complaints, counted
 from audit.sanitize.suppressions import apply, concerning, declared, matches
 
 from ..conftest import ROOT
 
 TODAY = date(2026, 6, 1)
 RULE = Suppression("known", "racecheck", "race", "k.cu:6", "ordered by its own barrier", "2026-12-31")
-FINDING = Finding(
+FINDING = ToolFinding(
     tool="racecheck",
     kind="race",
     severity="error",
@@ -43,13 +43,13 @@ expires = 2026-12-31
 
 def test_a_table_is_read(softmax_project: Path) -> None:
     (softmax_project / "pyproject.toml").write_text(TABLE)
-    assert declared(find(softmax_project)) == (RULE,)
+    assert declared(find_project(softmax_project)) == (RULE,)
     (softmax_project / "pyproject.toml").write_text(TABLE.replace("2026-12-31", '"2026-12-31"'))
-    assert declared(find(softmax_project)) == (RULE,)
+    assert declared(find_project(softmax_project)) == (RULE,)
 
 
 def test_none_is_declared_where_there_is_no_table(softmax_project: Path) -> None:
-    assert declared(find(softmax_project)) == ()
+    assert declared(find_project(softmax_project)) == ()
 
 
 @pytest.mark.parametrize(
@@ -70,14 +70,14 @@ def test_a_malformed_table_is_refused(softmax_project: Path, old: str, new: str,
     assert old in TABLE
     (softmax_project / "pyproject.toml").write_text(TABLE.replace(old, new))
     with pytest.raises(ProjectError, match=words):
-        declared(find(softmax_project))
+        declared(find_project(softmax_project))
 
 
 def test_two_of_one_name_are_refused(softmax_project: Path) -> None:
     rule = TABLE.split("\n\n")[1]
     (softmax_project / "pyproject.toml").write_text(f"{TABLE}\n{rule}")
     with pytest.raises(ProjectError, match="two are named 'known'; rename one"):
-        declared(find(softmax_project))
+        declared(find_project(softmax_project))
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_an_unused_rule_is_a_complaint_where_it_could_have_been_used() -> None:
 def test_a_session_answers_for_the_rules_of_its_own_kernels(
     changes: dict[str, str], sessions: set[tuple[str, str]]
 ) -> None:
-    project, rule = find(ROOT), msgspec.structs.replace(RULE, **changes)
+    project, rule = find_project(ROOT), msgspec.structs.replace(RULE, **changes)
     backends: tuple[Backend, ...] = ("host", "cuda")
     asked = {(operator, backend) for operator in project.operators for backend in backends}
     assert {one for one in asked if concerning(project, [rule], *one)} == sessions

@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from audit.records.sanitize import Canary, Finding, Observed, Side, Tool, told
-from audit.sanitize.verdict import canary, doubts, judge
+from audit.records.sanitize import Canary, Observation, Side, Tool, ToolFinding, told
+from audit.sanitize.verdict import canary, doubts, judge_run
 
-FINDING = Finding(
+FINDING = ToolFinding(
     tool="racecheck",
     kind="race",
     severity="warning",
@@ -18,14 +18,14 @@ FINDING = Finding(
     count=1,
     raw="raw",
 )
-CLEAN = Observed(("tool",), 0, True, 0, (), (), 4, 1.0)
-FOUND = Observed(("tool",), 86, True, 1, (FINDING,), (), 4, 1.0)
+CLEAN = Observation(("tool",), 0, True, 0, (), (), 4, 1.0)
+FOUND = Observation(("tool",), 86, True, 1, (FINDING,), (), 4, 1.0)
 PROVEN = [Canary("one", "racecheck", True, True, "")]
 
 
 def test_all_that_holds_is_a_pass() -> None:
-    assert judge("racecheck", CLEAN, 4, PROVEN) == ("pass", "no finding in 4 launches")
-    assert judge("racecheck", msgspec.structs.replace(CLEAN, reported=None), 4, PROVEN)[0] == "pass"
+    assert judge_run("racecheck", CLEAN, 4, PROVEN) == ("pass", "no finding in 4 launches")
+    assert judge_run("racecheck", msgspec.structs.replace(CLEAN, reported=None), 4, PROVEN)[0] == "pass"
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_all_that_holds_is_a_pass() -> None:
     ],
 )
 def test_anything_that_does_not_hold_is_inconclusive(changes: dict[str, object], planned: int, words: str) -> None:
-    verdict, reason = judge("racecheck", msgspec.structs.replace(CLEAN, **changes), planned, PROVEN)
+    verdict, reason = judge_run("racecheck", msgspec.structs.replace(CLEAN, **changes), planned, PROVEN)
     assert verdict == "inconclusive"
     assert words in reason
 
@@ -64,7 +64,7 @@ def test_anything_that_does_not_hold_is_inconclusive(changes: dict[str, object],
     ],
 )
 def test_a_tool_that_is_not_proven_alive_is_inconclusive(canaries: list[Canary], words: str) -> None:
-    verdict, reason = judge("racecheck", CLEAN, 4, canaries)
+    verdict, reason = judge_run("racecheck", CLEAN, 4, canaries)
     assert verdict == "inconclusive"
     assert words in reason
 
@@ -74,7 +74,7 @@ def test_a_tool_that_is_not_proven_alive_is_inconclusive(canaries: list[Canary],
 )
 def test_a_finding_is_a_fail_whatever_else_there_is(changes: dict[str, object]) -> None:
     for canaries in (PROVEN, []):
-        verdict, reason = judge("racecheck", msgspec.structs.replace(FOUND, **changes), 4, canaries)
+        verdict, reason = judge_run("racecheck", msgspec.structs.replace(FOUND, **changes), 4, canaries)
         assert verdict == "fail"
         assert "race in splits<6, 64>, k.cu:7 and k.cu:6" in reason
         assert ("killed at its limit of 1 s" in reason) == ("exit_code" in changes)
@@ -82,11 +82,11 @@ def test_a_finding_is_a_fail_whatever_else_there_is(changes: dict[str, object]) 
 
 def test_suppressed_findings_alone_are_a_pass_that_says_so() -> None:
     quiet = msgspec.structs.replace(FOUND, findings=(msgspec.structs.replace(FINDING, suppressed="known"),))
-    assert judge("racecheck", quiet, 4, PROVEN) == ("pass", "nothing but 1 suppressed finding")
-    assert judge("racecheck", msgspec.structs.replace(quiet, exit_code=0), 4, PROVEN)[0] == "inconclusive"
-    assert judge("racecheck", msgspec.structs.replace(quiet, reported=2), 4, PROVEN)[0] == "inconclusive"
+    assert judge_run("racecheck", quiet, 4, PROVEN) == ("pass", "nothing but 1 suppressed finding")
+    assert judge_run("racecheck", msgspec.structs.replace(quiet, exit_code=0), 4, PROVEN)[0] == "inconclusive"
+    assert judge_run("racecheck", msgspec.structs.replace(quiet, reported=2), 4, PROVEN)[0] == "inconclusive"
     both = msgspec.structs.replace(quiet, findings=(*quiet.findings, FINDING), reported=2)
-    assert judge("racecheck", both, 4, PROVEN)[0] == "fail"
+    assert judge_run("racecheck", both, 4, PROVEN)[0] == "fail"
 
 
 def test_a_planted_race_must_be_found_at_both_lines_and_its_twin_be_clean() -> None:
@@ -94,7 +94,7 @@ def test_a_planted_race_must_be_found_at_both_lines_and_its_twin_be_clean() -> N
     lines = {("k.cu", 6), ("k.cu", 7)}
 
     def ask(
-        fault: Observed, twin: Observed, lines: set[tuple[str, int]], tool: Tool = "racecheck"
+        fault: Observation, twin: Observation, lines: set[tuple[str, int]], tool: Tool = "racecheck"
     ) -> tuple[bool, bool]:
         made = canary("planted", tool, fault, twin, {"race"}, lines)
         return made.found, made.twin_clean

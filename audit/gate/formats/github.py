@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Iterator
 
-from audit.gate.verdict import Condition, Found, Gate, worst_first
+from audit.gate.verdict import Condition, Gate, GateFinding, worst_first
 
 LIMIT = 2**20
 """Bytes of a step summary; GitHub refuses a longer one."""
@@ -45,7 +45,7 @@ def commands(gate: Gate) -> list[str]:
     return list(dict.fromkeys(told))[:ANNOTATIONS]
 
 
-def _command(found: Found) -> str:
+def _command(found: GateFinding) -> str:
     place = found.places[0] if found.places else None
     where = f"file={_property(place.file)},line={max(place.line, 1)}," if place else ""
     return f"::error {where}title={_property(found.rule)}::{_data(found.message)}"

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from audit.gate.verdict import Condition, Found, Gate, Place, worst_first
+from audit.gate.verdict import Condition, Gate, GateFinding, Place, worst_first
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "%SRCROOT%"
@@ -53,7 +53,7 @@ def sarif(gate: Gate) -> str:
     ).decode()
 
 
-def _of_finding(found: Found) -> dict[str, Any]:
+def _of_finding(found: GateFinding) -> dict[str, Any]:
     first, *others = found.places or (Place("pyproject.toml"),)
     result: dict[str, Any] = {
         "ruleId": found.rule,

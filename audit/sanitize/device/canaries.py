@@ -12,11 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from audit.compile.cuda import CubinBuild
-from audit.records.sanitize import Canary, Observed, Tool
+from audit.records.sanitize import Canary, Observation, Tool
 from audit.sanitize.canaries import planted
 from audit.sanitize.canaries.planted import FOLDER, CanaryKernel
 from audit.sanitize.device import compute_sanitizer
-from audit.sanitize.device.compute_sanitizer import Installed, Work
+from audit.sanitize.device.compute_sanitizer import Installation, Work
 from audit.sanitize.verdict import canary as judged
 
 _AT_ONCE = 8
@@ -34,7 +34,7 @@ _KINDS: Mapping[str, str] = {
 }
 
 
-def canaries_of(tool: Tool, installed: Installed) -> tuple[CanaryKernel, ...]:
+def canaries_of(tool: Tool, installed: Installation) -> tuple[CanaryKernel, ...]:
     """The canaries that this release of the tool must find."""
     return tuple(
         canary
@@ -48,12 +48,12 @@ def source(tool: Tool) -> Path:
     return FOLDER / planted.canaries_of(tool)[0].source
 
 
-def entries(tool: Tool, installed: Installed) -> tuple[str, ...]:
+def entries(tool: Tool, installed: Installation) -> tuple[str, ...]:
     """The kernels that a cubin of `source` must hold."""
     return tuple(name for canary in canaries_of(tool, installed) for name in (canary.name, canary.twin))
 
 
-def check(tool: Tool, installed: Installed, built: CubinBuild, limit: float) -> tuple[Canary, ...]:
+def check(tool: Tool, installed: Installation, built: CubinBuild, limit: float) -> tuple[Canary, ...]:
     """Run every canary of a tool and its twin, each in a process of its own, for at most `limit` seconds each."""
     kernels = canaries_of(tool, installed)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -71,8 +71,8 @@ def check(tool: Tool, installed: Installed, built: CubinBuild, limit: float) -> 
 
 
 def _run(
-    tool: Tool, installed: Installed, built: CubinBuild, canary: CanaryKernel, entry: str, limit: float
-) -> Observed:
+    tool: Tool, installed: Installation, built: CubinBuild, canary: CanaryKernel, entry: str, limit: float
+) -> Observation:
     with tempfile.TemporaryDirectory(prefix="kernel-audit-") as folder:
         bundle = planted.write(Path(folder), canary, entry)
         return compute_sanitizer.run(tool, installed, Work(Path(folder), bundle, built), limit)

@@ -25,7 +25,7 @@ from audit.backends import child, cuda
 from audit.bundle import MANIFEST, Bundle
 from audit.compile.cuda import CubinBuild
 from audit.errors import AuditError, ToolMissing
-from audit.records.sanitize import Finding, Observed, Tool, ToolRecord
+from audit.records.sanitize import Observation, Tool, ToolFinding, ToolRecord
 from audit.sanitize.device import output as compute_output
 from audit.sanitize.device import target
 from audit.sanitize.verdict import doubts
@@ -101,7 +101,7 @@ _GAPS: Mapping[Tool, str] = {
 _SHARED_TOO = "it sees global and shared memory as loads read it, and no local arrays"
 
 
-class Installed(msgspec.Struct, frozen=True):
+class Installation(msgspec.Struct, frozen=True):
     """A compute-sanitizer that answers: its version as `2025.3.1.0`, and the options that its help lists."""
 
     executable: Path
@@ -114,7 +114,7 @@ class Installed(msgspec.Struct, frozen=True):
         return _SHARED in self.options
 
 
-class Left(msgspec.Struct, frozen=True):
+class ToolOutput(msgspec.Struct, frozen=True):
     """What a run left: the tool's log and XML (None where it wrote none), whatever else was printed, and the target's
     own report. `exit_code` is None for a run that was killed at its limit, which are then its `seconds`."""
 
@@ -126,7 +126,7 @@ class Left(msgspec.Struct, frozen=True):
     seconds: float
 
 
-def find(chosen: Path | None = None) -> Installed:
+def find_compute_sanitizer(chosen: Path | None = None) -> Installation:
     """The compute-sanitizer of a path (the program or its folder), of PATH, of a CUDA toolkit, or of PyPI's package.
 
     Raises ToolMissing where there is none, or where it does not answer or lacks what a verdict needs.
@@ -144,7 +144,7 @@ def find(chosen: Path | None = None) -> Installed:
     )
 
 
-def record(tool: Tool, installed: Installed) -> ToolRecord:
+def record(tool: Tool, installed: Installation) -> ToolRecord:
     """The tool as it is used."""
     options = tuple(f"{name} {value}".strip() for name, value in _options(tool, installed).items())
     shared = tool == "initcheck" and installed.sees_shared_initialisation
@@ -159,13 +159,13 @@ class Work(NamedTuple):
     build: CubinBuild
 
 
-def prepare(tool: Tool, installed: Installed, works: Sequence[Work]) -> list[str]:
+def prepare(tool: Tool, installed: Installation, works: Sequence[Work]) -> list[str]:
     """Write what the target needs beside each bundle's buffers; the command that runs it under the tool."""
     folders = [work.folder.resolve() for work in works]
     for folder, (_, bundle, build) in zip(folders, works, strict=True):
         symbols = {entry: build.symbols[entry] for entry in bundle.entries}
         # For initcheck memory that was filled with poison would be memory that somebody wrote.
-        order = target.Order(_CUBIN, symbols, poison=tool != "initcheck")
+        order = target.TargetOrder(_CUBIN, symbols, poison=tool != "initcheck")
         (folder / MANIFEST).write_bytes(msgspec.json.encode(bundle))
         (folder / target.ORDER).write_bytes(msgspec.json.encode(order))
         (folder / _CUBIN).write_bytes(build.cubin)
@@ -180,7 +180,7 @@ def prepare(tool: Tool, installed: Installed, works: Sequence[Work]) -> list[str
     ]
 
 
-def run(tool: Tool, installed: Installed, work: Work, limit: float) -> Observed:
+def run(tool: Tool, installed: Installation, work: Work, limit: float) -> Observation:
     """Launch a bundle under a tool, for at most `limit` seconds.
 
     A kernel that crashes with no word of the tool about it is a finding too, `crash`. Raises AuditError where the
@@ -190,7 +190,7 @@ def run(tool: Tool, installed: Installed, work: Work, limit: float) -> Observed:
     return seen
 
 
-def run_together(tool: Tool, installed: Installed, works: Sequence[Work], limit: float) -> list[Observed] | None:
+def run_together(tool: Tool, installed: Installation, works: Sequence[Work], limit: float) -> list[Observation] | None:
     """As `run`, of several bundles in one process, whose start costs more than their kernels; `limit` is for each.
 
     None where anything at all speaks against one of them: whose it is only runs of their own can tell.
@@ -201,7 +201,7 @@ def run_together(tool: Tool, installed: Installed, works: Sequence[Work], limit:
     return seen if all(clean) else None
 
 
-def _observed(tool: Tool, installed: Installed, works: Sequence[Work], limit: float) -> list[Observed]:
+def _observed(tool: Tool, installed: Installation, works: Sequence[Work], limit: float) -> list[Observation]:
     command = prepare(tool, installed, works)
     first = works[0].folder
     for work in works:
@@ -217,7 +217,7 @@ def _observed(tool: Tool, installed: Installed, works: Sequence[Work], limit: fl
             command,
             [launch.entry for launch in work.bundle.launches],
             tuple(work.build.identity.sources),
-            Left(
+            ToolOutput(
                 log=log,
                 xml=xml,
                 output=output or "",
@@ -230,7 +230,9 @@ def _observed(tool: Tool, installed: Installed, works: Sequence[Work], limit: fl
     ]
 
 
-def observe(tool: Tool, command: Sequence[str], entries: Sequence[str], sources: Sequence[str], left: Left) -> Observed:
+def observe(
+    tool: Tool, command: Sequence[str], entries: Sequence[str], sources: Sequence[str], left: ToolOutput
+) -> Observation:
     """What a run showed that was to launch `entries` in every step; `sources` are the project's files."""
     told = compute_output.parse(tool, left.log or "", left.xml, sources)
     troubles = list(told.troubles)
@@ -241,7 +243,7 @@ def observe(tool: Tool, command: Sequence[str], entries: Sequence[str], sources:
     findings = told.findings
     if not findings and set(troubles) <= compute_output.CONSEQUENCES:
         findings = tuple(_ended_badly(tool, entries, left))
-    return Observed(
+    return Observation(
         command=tuple(command),
         exit_code=left.exit_code,
         complete=told.complete,
@@ -295,7 +297,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def _ended_badly(tool: Tool, entries: Sequence[str], left: Left) -> Iterator[Finding]:
+def _ended_badly(tool: Tool, entries: Sequence[str], left: ToolOutput) -> Iterator[ToolFinding]:
     """What the target's own report tells of a kernel that crashed; one that was still running is none."""
     steps = [at for at, line in enumerate(left.report) if line.startswith("step ")]
     if left.exit_code is None or left.report[-1:] == ("done",) or not steps:
@@ -304,10 +306,10 @@ def _ended_badly(tool: Tool, entries: Sequence[str], left: Left) -> Iterator[Fin
     kernel = entries[min(done, len(entries) - 1)]
     said = next((line.removeprefix("error ") for line in left.report if line.startswith("error ")), "")
     message = said or f"the process ended with {left.exit_code}"
-    yield Finding(tool, "crash", "error", kernel, message, (), 1, "\n".join(left.report))
+    yield ToolFinding(tool, "crash", "error", kernel, message, (), 1, "\n".join(left.report))
 
 
-def _options(tool: Tool, installed: Installed) -> dict[str, str]:
+def _options(tool: Tool, installed: Installation) -> dict[str, str]:
     return {name: value for name, value in {**_ALWAYS, **_OWN[tool]}.items() if name in installed.options}
 
 
@@ -331,7 +333,7 @@ def _places() -> Iterator[Path]:
             yield package / _NAME / _NAME
 
 
-def _asked(executable: Path) -> Installed:
+def _asked(executable: Path) -> Installation:
     answers = []
     for question in ("--version", "--help"):
         try:
@@ -347,4 +349,4 @@ def _asked(executable: Path) -> Installed:
         raise ToolMissing(
             f"{executable} does not know {missing[0]}, without which no run is clean; install a newer one"
         )
-    return Installed(executable, version[1] if version else "of unknown version", options)
+    return Installation(executable, version[1] if version else "of unknown version", options)

@@ -11,11 +11,11 @@ from audit.bundle import Bundle
 from audit.compile.cuda import CubinBuild, compile_cubin
 from audit.compile.identity import BuildIdentity
 from audit.errors import PlanError
-from audit.records.sanitize import Canary, Observed, Tool, ToolRecord
+from audit.records.sanitize import Canary, Observation, Tool, ToolRecord
 from audit.sanitize.canaries.planted import FOLDER
 from audit.sanitize.device import canaries as compute_canaries
 from audit.sanitize.device import compute_sanitizer
-from audit.sanitize.device.compute_sanitizer import Installed, Work
+from audit.sanitize.device.compute_sanitizer import Installation, Work
 from audit.spec import Binary, Variant
 
 
@@ -26,7 +26,7 @@ class DeviceEngine:
 
     def __init__(self, chosen: Path | None, canary_limit: float) -> None:
         self._device = cuda.require_device()
-        self._installed: Installed = compute_sanitizer.find(chosen)
+        self._installed: Installation = compute_sanitizer.find_compute_sanitizer(chosen)
         self._canary_limit = canary_limit
 
     def record(self, tool: Tool) -> ToolRecord:
@@ -41,7 +41,7 @@ class DeviceEngine:
 
     def observe(
         self, tool: Tool, root: Path, variant: Variant, bundles: Sequence[tuple[Path, Bundle]], limit: float
-    ) -> list[tuple[Observed, BuildIdentity]]:
+    ) -> list[tuple[Observation, BuildIdentity]]:
         """All bundles in one process; where that leaves a doubt, each in its own. The builds have line info and are
         otherwise those of a run."""
         if isinstance(variant.code, Binary):

@@ -16,8 +16,8 @@ from xml.etree import ElementTree
 
 import msgspec
 
-from audit.records.sanitize import Finding, Severity, Tool
-from audit.sanitize.collapse import NOBODY, Frame, Names, Record, Taking, collapsed, plain
+from audit.records.sanitize import Severity, Tool, ToolFinding
+from audit.sanitize.collapse import NOBODY, Frame, Names, RawReport, Taking, collapsed, plain
 from audit.sanitize.ranges import point
 
 _PREFIX = "========="
@@ -76,7 +76,7 @@ class Report(msgspec.Struct, frozen=True):
 
     complete: bool
     reported: int | None
-    findings: tuple[Finding, ...]
+    findings: tuple[ToolFinding, ...]
     troubles: tuple[str, ...]
 
 
@@ -92,7 +92,7 @@ def parse(tool: Tool, text: str, xml: str | None, sources: Sequence[str]) -> Rep
     lines, troubles = _lines(text)
     summary = _HAZARDS if tool == "racecheck" else _ERRORS
     reported: list[int] = []
-    records: list[Record] = []
+    records: list[RawReport] = []
     names = Names(sources, ())
     last = lines[-1].number if lines else -1
     for head, details in _grouped(lines):
@@ -142,7 +142,7 @@ def _grouped(lines: Sequence[_Line]) -> Iterator[tuple[_Line, list[_Line]]]:
         at = end
 
 
-def _record(head: _Line, details: Sequence[_Line], names: Names) -> Record | None:
+def _record(head: _Line, details: Sequence[_Line], names: Names) -> RawReport | None:
     """The record of a first line and its details; None where one of them is not understood."""
     raw = "\n".join((head.text, *(" " * line.indent + line.text for line in details)))
     if hazard := _HAZARD.fullmatch(head.text):
@@ -173,7 +173,7 @@ def _record(head: _Line, details: Sequence[_Line], names: Names) -> Record | Non
     if kind in ("leak", "uninitialised") and not places:
         message = re.sub(r" (?:at|to) 0x[0-9a-f]+", "", message)
     sides = (side,) if places else ()
-    return Record(kind, kernel, message, sides, (taking,) * len(sides), raw)
+    return RawReport(kind, kernel, message, sides, (taking,) * len(sides), raw)
 
 
 def _kind(head: str, details: Sequence[_Line]) -> tuple[str, str]:
@@ -188,7 +188,7 @@ def _kind(head: str, details: Sequence[_Line]) -> tuple[str, str]:
     return "", ""
 
 
-def _hazard(head: re.Match[str], details: Sequence[_Line], names: Names, raw: str) -> Record | None:
+def _hazard(head: re.Match[str], details: Sequence[_Line], names: Names, raw: str) -> RawReport | None:
     """A hazard lists the earlier access first; `Finding.sides` the later one."""
     accesses = [match for line in details if (match := _ACCESS.fullmatch(line.text))]
     others = [line for line in details if not _ACCESS.fullmatch(line.text)]
@@ -202,10 +202,10 @@ def _hazard(head: re.Match[str], details: Sequence[_Line], names: Names, raw: st
     severity: Severity = "error" if head["level"] == "Error" else "warning"
     kernel = _kernel(accesses[0]["function"])
     message = f"{head['text']} in shared memory"
-    return Record("race", kernel, message, tuple(sides), tuple(taking), raw, severity=severity)
+    return RawReport("race", kernel, message, tuple(sides), tuple(taking), raw, severity=severity)
 
 
-def _race(head: re.Match[str], details: Sequence[_Line], names: Names, raw: str) -> Record | None:
+def _race(head: re.Match[str], details: Sequence[_Line], names: Names, raw: str) -> RawReport | None:
     """The analysis of hazards: one place and those that it meets, without threads."""
     others = [match for line in details if (match := _AND.fullmatch(line.text))]
     rest = [line for line in details if not (_AND.fullmatch(line.text) or _FRAME.fullmatch(line.text))]
@@ -215,7 +215,7 @@ def _race(head: re.Match[str], details: Sequence[_Line], names: Names, raw: str)
     severity: Severity = "error" if head["level"] == "Error" else "warning"
     message = "Race reported in shared memory"
     kernel = _kernel(head["function"])
-    return Record("race", kernel, message, sides, (NOBODY,) * len(sides), raw, severity=severity)
+    return RawReport("race", kernel, message, sides, (NOBODY,) * len(sides), raw, severity=severity)
 
 
 def _stack(frames: Sequence[re.Match[str]]) -> list[Frame]:
@@ -229,9 +229,9 @@ def _kernel(function: str) -> str:
     return plain(clone[1] if clone else function)
 
 
-def _joined(records: Sequence[Record]) -> list[Record]:
+def _joined(records: Sequence[RawReport]) -> list[RawReport]:
     """The analysis of hazards counts with the first of those that it is about; a record of no threads is one."""
-    found: list[Record] = []
+    found: list[RawReport] = []
     for record in records:
         about = None
         if record.kind == "race" and record.taking[0] == NOBODY:

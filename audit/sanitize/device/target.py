@@ -20,7 +20,7 @@ import numpy as np
 from audit import sparse
 from audit.arena import Slot
 from audit.backends.driver import CudaError, Driver, Refused
-from audit.backends.launches import Launches, Seen, load_kernels
+from audit.backends.launches import Launches, LaunchEvent, load_kernels
 from audit.backends.replay import reporting
 from audit.bundle import MANIFEST, Bundle, BundledStep
 from audit.compile.identity import fnv1a64
@@ -30,7 +30,7 @@ _USAGE = 2
 _NON_BLOCKING = 1
 
 
-class Order(msgspec.Struct, frozen=True):
+class TargetOrder(msgspec.Struct, frozen=True):
     """How a bundle is to be launched; `cubin` is a file of the bundle's folder."""
 
     cubin: str
@@ -88,7 +88,7 @@ def launch(folder: Path, report: Callable[[str], None]) -> None:
     Raises NoDriver or Refused before anything runs, LaunchError or CudaError for what a kernel or its launch did.
     """
     bundle = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Bundle)
-    order = msgspec.json.decode((folder / ORDER).read_bytes(), type=Order)
+    order = msgspec.json.decode((folder / ORDER).read_bytes(), type=TargetOrder)
     cubin = (folder / order.cubin).read_bytes()
     report(f"identity {fnv1a64(cubin)}")
     driver, stream = Driver(), c_void_p()
@@ -100,7 +100,7 @@ def launch(folder: Path, report: Callable[[str], None]) -> None:
         raise Refused(str(error)) from None
     indices = {entry: index for index, entry in enumerate(order.symbols)}
 
-    def on_end(seen: Seen) -> None:
+    def on_end(seen: LaunchEvent) -> None:
         report(f"launch {indices[seen.entry]} {seen.entry} {seen.blocks} {seen.threads}")
 
     for step in bundle.steps:

@@ -11,7 +11,7 @@ from audit.bundle import Bundle
 from audit.compile.host import HostBuild, build_host
 from audit.compile.identity import BuildIdentity
 from audit.errors import PlanError
-from audit.records.sanitize import Canary, Observed, Tool, ToolRecord
+from audit.records.sanitize import Canary, Observation, Tool, ToolRecord
 from audit.sanitize.canaries import planted
 from audit.sanitize.canaries.planted import CanaryKernel
 from audit.sanitize.host import output as host_output
@@ -47,7 +47,7 @@ class HostEngine:
 
     def observe(
         self, tool: Tool, root: Path, variant: Variant, bundles: Sequence[tuple[Path, Bundle]], limit: float
-    ) -> list[tuple[Observed, BuildIdentity]]:
+    ) -> list[tuple[Observation, BuildIdentity]]:
         """Each bundle under the tool, by itself."""
         return [self._observe(tool, root, variant, folder, bundle, limit) for folder, bundle in bundles]
 
@@ -59,7 +59,7 @@ class HostEngine:
         """Kill every program that is running now."""
         child.abort()
 
-    def _canary(self, tool: Tool, canary: CanaryKernel, entry: str, build: HostBuild) -> Observed:
+    def _canary(self, tool: Tool, canary: CanaryKernel, entry: str, build: HostBuild) -> Observation:
         with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
             folder = Path(scratch)
             bundle = planted.write(folder, canary, entry)
@@ -68,7 +68,7 @@ class HostEngine:
 
     def _observe(
         self, tool: Tool, root: Path, variant: Variant, folder: Path, bundle: Bundle, limit: float
-    ) -> tuple[Observed, BuildIdentity]:
+    ) -> tuple[Observation, BuildIdentity]:
         code = variant.code
         if isinstance(code, Binary):
             raise PlanError(f"variant {variant.name}: a frozen program cannot be built for a sanitizer; leave it out")

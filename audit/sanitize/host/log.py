@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from audit.records.sanitize import Tool
-from audit.sanitize.collapse import NOBODY, Frame, Names, Record, Taking, memory_of
+from audit.sanitize.collapse import NOBODY, Frame, Names, RawReport, Taking, memory_of
 from audit.sanitize.ranges import point
 
 _SHOWN = 200  # characters of a line that nobody understands
@@ -69,10 +69,10 @@ _UNDEFINED_KINDS = (
 _UNDEFINED_ACCESS = {"load": "read", "store": "write", "index": "index", "member": "access", "reference": "reference"}
 
 
-class Told(NamedTuple):
+class LogSummary(NamedTuple):
     """What a log tells. `counted` is the tool's own count of its reports, None where it gives none."""
 
-    records: tuple[Record, ...]
+    records: tuple[RawReport, ...]
     troubles: tuple[str, ...]
     counted: int | None = None
 
@@ -119,7 +119,7 @@ class _Log:
         return [line for line in self.lines[start : self.at] if line not in self._known]
 
 
-def parse(tool: Tool, text: str, names: Names, known: Collection[str]) -> Told:
+def parse(tool: Tool, text: str, names: Names, known: Collection[str]) -> LogSummary:
     """What a log of racecheck, memcheck or synccheck tells; `known` are lines that it may hold besides."""
     log = _Log(text, known)
     if tool == "racecheck":
@@ -128,11 +128,11 @@ def parse(tool: Tool, text: str, names: Names, known: Collection[str]) -> Told:
         return _addresses(log, names)
     for line in log:
         log.odd(line)
-    return Told((), tuple(log.troubles))
+    return LogSummary((), tuple(log.troubles))
 
 
-def _races(log: _Log, names: Names) -> Told:
-    records: list[Record] = []
+def _races(log: _Log, names: Names) -> LogSummary:
+    records: list[RawReport] = []
     counts: list[int] = []
     for line in log:
         if count := _REPORTED.fullmatch(line):
@@ -153,10 +153,10 @@ def _races(log: _Log, names: Names) -> Told:
     counted = counts[0] if len(counts) == 1 else None
     if counted is not None and counted != len(records):
         log.troubles.append(f"ThreadSanitizer reported {counted} warnings, the log has {len(records)}")
-    return Told(tuple(records), tuple(log.troubles), counted)
+    return LogSummary(tuple(records), tuple(log.troubles), counted)
 
 
-def _race(title: str, body: Sequence[str], names: Names) -> Record:
+def _race(title: str, body: Sequence[str], names: Names) -> RawReport:
     accesses, allocated = [], list[Frame]()
     people: dict[str, Taking] = {}
     for head, stack in _sections(body):
@@ -174,11 +174,11 @@ def _race(title: str, body: Sequence[str], names: Names) -> Record:
         taking.append(NOBODY if several else people.get(access["who"].removeprefix("thread "), NOBODY))
     kernel = next(filter(None, (names.kernel(stack) for _, stack in accesses)), "")
     kind = "race" if title == "data race" else "invalid-access"
-    return Record(kind, kernel, title + memory_of(allocated), tuple(sides), tuple(taking), "\n".join(body))
+    return RawReport(kind, kernel, title + memory_of(allocated), tuple(sides), tuple(taking), "\n".join(body))
 
 
-def _addresses(log: _Log, names: Names) -> Told:
-    records: list[Record] = []
+def _addresses(log: _Log, names: Names) -> LogSummary:
+    records: list[RawReport] = []
     for line in log:
         if line == _DEADLY and log.next() == _ADDRESS_RULE:
             continue
@@ -194,10 +194,10 @@ def _addresses(log: _Log, names: Names) -> Told:
             records.append(_undefined(undefined, body, names))
         else:
             log.odd(line)
-    return Told(tuple(records), tuple(log.troubles))
+    return LogSummary(tuple(records), tuple(log.troubles))
 
 
-def _address(title: str, body: Sequence[str], names: Names) -> Record:
+def _address(title: str, body: Sequence[str], names: Names) -> RawReport:
     what, message, stacks, allocated = "access", title, list[list[Frame]](), list[Frame]()
     for head, stack in _sections(body):
         if access := _SIZED.fullmatch(head):
@@ -214,10 +214,12 @@ def _address(title: str, body: Sequence[str], names: Names) -> Record:
     sides = [names.side(what, at), *filter(None, [names.allocation(allocated)])]
     kind = "out-of-bounds" if _OUTSIDE.fullmatch(title) else "crash" if title == "FPE" else "invalid-access"
     kernel = names.kernel(at)
-    return Record(kind, kernel, message + memory_of(allocated), tuple(sides), (NOBODY,) * len(sides), "\n".join(body))
+    return RawReport(
+        kind, kernel, message + memory_of(allocated), tuple(sides), (NOBODY,) * len(sides), "\n".join(body)
+    )
 
 
-def _undefined(head: re.Match[str], body: Sequence[str], names: Names) -> Record:
+def _undefined(head: re.Match[str], body: Sequence[str], names: Names) -> RawReport:
     """The place is that of the first line, unless it lies in a header of the runtime that the kernel called."""
     stack = [frame for _, frames in _sections(body) for frame in frames]
     message = re.sub(r"\b(address) 0x[0-9a-f]+", r"\1", head["text"])
@@ -227,7 +229,7 @@ def _undefined(head: re.Match[str], body: Sequence[str], names: Names) -> Record
     if head["file"] and (file := names.file(head["file"])):
         function = next((frame.function for frame in stack if names.file(frame.file) == file), "")
         side = names.side(what, [Frame(function, file, int(head["line"]))])
-    return Record(kind, names.kernel(stack), message, (side,), (NOBODY,), "\n".join(body))
+    return RawReport(kind, names.kernel(stack), message, (side,), (NOBODY,), "\n".join(body))
 
 
 def _flaws(body: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[str]:

@@ -13,11 +13,11 @@ from collections.abc import Iterator, Sequence
 
 from audit.backends import Completed, Outcome, TimedOut, child
 from audit.bundle import Bundle
-from audit.records.sanitize import Observed, Side
-from audit.sanitize.collapse import Names, Record, collapsed
+from audit.records.sanitize import Observation, Side
+from audit.sanitize.collapse import Names, RawReport, collapsed
 from audit.sanitize.host import log as host_text
 from audit.sanitize.host import valgrind as host_valgrind
-from audit.sanitize.host.log import Told
+from audit.sanitize.host.log import LogSummary
 from audit.sanitize.host.tools import FOUND, HostRun
 from audit.sanitize.ranges import Point, point
 
@@ -43,7 +43,7 @@ _ASSERTED = re.compile(r"(?P<file>[^ ]+):(?P<line>\d+): .+")
 _LANES = 32
 
 
-def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observed:
+def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observation:
     """What a run over `bundle` showed; `sources` are the project's files as `BuildIdentity.sources` names them.
 
     Kinds: race, out-of-bounds, misaligned, invalid-access, undefined, uninitialised, divergent-barrier,
@@ -67,7 +67,7 @@ def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observed:
         launches = 0
         troubles.append("the program's report has a `launch` line that is none")
     findings = collapsed(run.tool, records)
-    return Observed(
+    return Observation(
         command=run.command,
         exit_code=code,
         complete=run.ended and not troubles,
@@ -79,13 +79,13 @@ def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observed:
     )
 
 
-def _told(run: HostRun, names: Names, known: Sequence[str]) -> Told:
+def _told(run: HostRun, names: Names, known: Sequence[str]) -> LogSummary:
     if run.tool != "initcheck":
         return host_text.parse(run.tool, run.log, names, known)
     text, start, xml = run.log.partition(host_valgrind.START)
     beside = host_text.parse(run.tool, text, names, known)
     listed = host_valgrind.parse(start + xml, names)
-    return Told(listed.records, (*beside.troubles, *listed.troubles), listed.counted)
+    return LogSummary(listed.records, (*beside.troubles, *listed.troubles), listed.counted)
 
 
 def _contradictions(run: HostRun, code: int | None, errors: Sequence[str], found: bool, told: bool) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _exit_code(outcome: Outcome) -> int | None:
     return -signal.Signals[outcome.kind] if outcome.kind in signal.Signals.__members__ else _SAID_WHY
 
 
-def _failure(line: str, report: Sequence[str], bundle: Bundle, names: Names) -> Record | None:
+def _failure(line: str, report: Sequence[str], bundle: Bundle, names: Names) -> RawReport | None:
     """The record of a kernel that the runtime ended; None where the kernel is not to blame."""
     error = _ERROR.fullmatch(line)
     if error is None or error["kind"] not in _OF_KERNELS:
@@ -129,7 +129,7 @@ def _failure(line: str, report: Sequence[str], bundle: Bundle, names: Names) -> 
     else:
         waits = "wait for one another" in error["text"] or "has exited" in error["text"]
         kind = "divergent-barrier" if waits else "invalid-barrier"
-    return Record(
+    return RawReport(
         kind=kind,
         kernel=names.entry(error["kernel"]),
         message=error["text"],

@@ -11,8 +11,8 @@ import re
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, ParseError
 
-from audit.sanitize.collapse import NOBODY, Frame, Names, Record, memory_of
-from audit.sanitize.host.log import Told
+from audit.sanitize.collapse import NOBODY, Frame, Names, RawReport, memory_of
+from audit.sanitize.host.log import LogSummary
 
 START = "<?xml"
 _EXPECTED = frozenset(
@@ -26,10 +26,10 @@ _SIZED = re.compile(r".*\b(read|write) of size (\d+)")
 _UNSET = frozenset(("UninitCondition", "UninitValue", "SyscallParam"))
 
 
-def parse(text: str, names: Names) -> Told:
+def parse(text: str, names: Names) -> LogSummary:
     """What the XML tells; an empty text is a report that is missing."""
     if not text.strip():
-        return Told((), ("valgrind wrote no report",))
+        return LogSummary((), ("valgrind wrote no report",))
     elements, troubles = _elements(text)
     for element in elements:
         if element.tag not in _EXPECTED:
@@ -46,7 +46,7 @@ def parse(text: str, names: Names) -> Told:
     if sorted(map(str, times)) != sorted(str(error.findtext("unique")) for error in errors):
         troubles.append(f"valgrind counts {len(times)} kinds of errors and lists {len(errors)}")
     records = tuple(_record(error, max(times.get(error.findtext("unique"), 1), 1), names) for error in errors)
-    return Told(records, tuple(troubles), sum(times.values()) if len(counts) == 1 else None)
+    return LogSummary(records, tuple(troubles), sum(times.values()) if len(counts) == 1 else None)
 
 
 def _elements(text: str) -> tuple[list[Element], list[str]]:
@@ -65,14 +65,14 @@ def _elements(text: str) -> tuple[list[Element], list[str]]:
     return found, []
 
 
-def _record(error: Element, times: int, names: Names) -> Record:
+def _record(error: Element, times: int, names: Names) -> RawReport:
     """An error with its stack, and the stack of the allocation where memcheck knows it."""
     stacks = [[_frame(frame) for frame in stack] for stack in error.iter("stack")]
     at = stacks[0] if stacks else []
     allocated = stacks[1] if len(stacks) > 1 else []
     kind, text = error.findtext("kind") or "", error.findtext("what") or error.findtext("xwhat/text") or ""
     sides = [names.side(_what(kind, text, at), at), *filter(None, [names.allocation(allocated)])]
-    return Record(
+    return RawReport(
         kind=_kind(kind, text, error.findtext("auxwhat") or ""),
         kernel=names.kernel(at),
         message=text + memory_of(allocated),

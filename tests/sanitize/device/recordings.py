@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from audit.backends import child
-from audit.records.sanitize import Observed, Tool
-from audit.sanitize.device.compute_sanitizer import Left, observe
+from audit.records.sanitize import Observation, Tool
+from audit.sanitize.device.compute_sanitizer import ToolOutput, observe
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures/sanitizers/device"
 NAMES = sorted(folder.name for folder in FOLDER.iterdir() if folder.is_dir())
@@ -20,9 +20,9 @@ class Recording(NamedTuple):
     """One recorded run; `tool` is what it was asked for."""
 
     tool: Tool
-    left: Left
+    left: ToolOutput
 
-    def observed(self) -> Observed:
+    def observed(self) -> Observation:
         """What `observe` makes of it, for a target that was to launch one kernel called `kernel`."""
         return observe(self.tool, ["recorded"], self.entries, SOURCES, self.left)
 
@@ -36,7 +36,7 @@ def recording(name: str) -> Recording:
     """The recording of that name."""
     folder = FOLDER / name
     how = json.loads((folder / "how.json").read_text())
-    left = Left(
+    left = ToolOutput(
         log=_read(folder / "log.txt"),
         xml=_read(folder / "records.xml"),
         output=how["output"],

@@ -7,15 +7,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.records.sanitize import TOOLS, Finding, Observed, Side, Tool
+from audit.records.sanitize import TOOLS, Observation, Side, Tool, ToolFinding
 from audit.sanitize.device import canaries as compute_canaries
 from audit.sanitize.device import compute_sanitizer
-from audit.sanitize.device.compute_sanitizer import FOUND, Installed, Work
+from audit.sanitize.device.compute_sanitizer import FOUND, Installation, Work
 from tests.backends.test_cuda import by_hand
 
-INSTALLED = Installed(Path("compute-sanitizer"), "2026.4.0.0", frozenset({"--initcheck-address-space"}))
+INSTALLED = Installation(Path("compute-sanitizer"), "2026.4.0.0", frozenset({"--initcheck-address-space"}))
 BUILD = by_hand()
-CLEAN = Observed(("tool",), 0, True, 0, (), (), 1, 0.1)
+CLEAN = Observation(("tool",), 0, True, 0, (), (), 1, 0.1)
 KINDS = {"divergent_barrier": "divergent-barrier", "misaligned_vector": "misaligned"}
 
 
@@ -30,7 +30,7 @@ class Runs:
     def __init__(self, off: int = 0) -> None:
         self.off, self.ran = off, list[str]()
 
-    def __call__(self, tool: Tool, installed: Installed, work: Work, limit: float) -> Observed:
+    def __call__(self, tool: Tool, installed: Installation, work: Work, limit: float) -> Observation:
         assert (work.build, limit) == (BUILD, 1)
         (entry,) = work.bundle.entries
         assert all((work.folder / slot.file).stat().st_size == slot.size for slot in work.bundle.slots)
@@ -39,7 +39,7 @@ class Runs:
             return CLEAN
         canary = next(one for one in compute_canaries.canaries_of(tool, installed) if one.name == entry)
         sides = tuple(Side("read", entry, canary.source, line + self.off) for line in canary.lines)
-        finding = Finding(tool, kind(entry), "error", entry, "planted", sides, 1, "")
+        finding = ToolFinding(tool, kind(entry), "error", entry, "planted", sides, 1, "")
         return msgspec.structs.replace(CLEAN, exit_code=FOUND, reported=1, findings=(finding,))
 
 

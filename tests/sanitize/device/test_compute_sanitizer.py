@@ -20,16 +20,16 @@ from audit.sanitize.device import compute_sanitizer, target
 from audit.sanitize.device import engine as on_device
 from audit.sanitize.device.compute_sanitizer import (
     FOUND,
-    Installed,
+    Installation,
     Work,
-    find,
+    find_compute_sanitizer,
     observe,
     prepare,
     record,
     run,
     run_together,
 )
-from audit.sanitize.verdict import judge
+from audit.sanitize.verdict import judge_run
 from audit.spec import Source, Variant
 from tests.backends.test_cuda import SCALE, by_hand, launch, lay
 from tests.sanitize.device.recordings import FOLDER, NAMES, SOURCES, recording
@@ -52,16 +52,16 @@ def program(folder: Path, body: str = "") -> Path:
 
 
 @pytest.fixture(scope="session", params=RELEASES)
-def release(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def release(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """The stand-in, as either release."""
     body = STAND_IN.replace(RELEASES[0], request.param)
-    return find(program(tmp_path_factory.mktemp("tool"), body))
+    return find_compute_sanitizer(program(tmp_path_factory.mktemp("tool"), body))
 
 
 @pytest.fixture(scope="session")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """The stand-in, as the release of the recordings."""
-    return find(program(tmp_path_factory.mktemp("tool")))
+    return find_compute_sanitizer(program(tmp_path_factory.mktemp("tool")))
 
 
 @pytest.fixture
@@ -73,9 +73,9 @@ def build(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> CubinBuild:
 
 def test_found_by_its_path_its_folder_and_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = program(tmp_path / "tool")
-    assert find(path).executable == find(path.parent).executable == path
+    assert find_compute_sanitizer(path).executable == find_compute_sanitizer(path.parent).executable == path
     monkeypatch.setenv("PATH", f"{path.parent}{os.pathsep}{os.environ['PATH']}")
-    assert find().executable == path
+    assert find_compute_sanitizer().executable == path
 
 
 def test_found_in_a_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,12 +83,12 @@ def test_found_in_a_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     path = program(tmp_path / "bin")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    assert find().executable == path
+    assert find_compute_sanitizer().executable == path
 
 
 def test_absent_it_says_what_to_install(tmp_path: Path) -> None:
     with pytest.raises(ToolMissing, match="pip install nvidia-cuda-sanitizer-api"):
-        find(tmp_path / "compute-sanitizer")
+        find_compute_sanitizer(tmp_path / "compute-sanitizer")
 
 
 @pytest.mark.parametrize(
@@ -100,19 +100,19 @@ def test_absent_it_says_what_to_install(tmp_path: Path) -> None:
 )
 def test_one_that_lacks_what_a_verdict_needs_is_refused(tmp_path: Path, body: str, words: str) -> None:
     with pytest.raises(ToolMissing, match=words):
-        find(program(tmp_path, body))
+        find_compute_sanitizer(program(tmp_path, body))
 
 
 def test_one_that_cannot_be_executed_is_refused(tmp_path: Path) -> None:
     path = program(tmp_path)
     path.chmod(0o644)
     with pytest.raises(ToolMissing, match="chmod"):
-        find(path)
+        find_compute_sanitizer(path)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_every_option_is_one_that_the_release_knows_and_none_that_matters_is_left_out(
-    release: Installed, tool: Tool
+    release: Installation, tool: Tool
 ) -> None:
     options = " ".join(record(tool, release).options)
     for needed in (
@@ -127,19 +127,19 @@ def test_every_option_is_one_that_the_release_knows_and_none_that_matters_is_lef
     assert record(tool, release).by == f"compute-sanitizer {release.version}"
 
 
-def test_options_of_one_tool_are_not_given_to_another(release: Installed) -> None:
+def test_options_of_one_tool_are_not_given_to_another(release: Installation) -> None:
     assert "--racecheck-report all" in record("racecheck", release).options
     assert not any("racecheck" in option for option in record("memcheck", release).options)
 
 
-def test_shared_memory_is_a_gap_of_initcheck_only_where_it_is_one(release: Installed) -> None:
+def test_shared_memory_is_a_gap_of_initcheck_only_where_it_is_one(release: Installation) -> None:
     sees = release.version.startswith("2026")
     assert ("neither shared memory" in record("initcheck", release).gaps) != sees
     assert ("uninitialised_shared" in compute_canaries.entries("initcheck", release)) == sees
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_canaries_lie_where_their_source_marks_them(release: Installed, tool: Tool) -> None:
+def test_canaries_lie_where_their_source_marks_them(release: Installation, tool: Tool) -> None:
     text = compute_canaries.source(tool).read_text()
     for canary in compute_canaries.canaries_of(tool, release):
         assert canary.lines
@@ -149,7 +149,7 @@ def test_canaries_lie_where_their_source_marks_them(release: Installed, tool: To
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_clean_run_is_a_pass(
-    release: Installed, build: CubinBuild, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    release: Installation, build: CubinBuild, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", f"{tool}-clean")
     folder = tmp_path / "bundle"
@@ -157,8 +157,8 @@ def test_a_clean_run_is_a_pass(
     bundle = lay(folder, [SCALE, launch("increment", "y", 500, blocks=4)], steps={"a": {}, "b": {}}, policy="exact")
     observed = run(tool, release, Work(folder, bundle, build), 60)
     assert observed.launches == 4
-    assert judge(tool, observed, 4, PROVEN) == ("pass", "no finding in 4 launches")
-    assert judge(tool, observed, 5, PROVEN)[0] == "inconclusive"
+    assert judge_run(tool, observed, 4, PROVEN) == ("pass", "no finding in 4 launches")
+    assert judge_run(tool, observed, 5, PROVEN)[0] == "inconclusive"
 
 
 def works(folder: Path, build: CubinBuild, *entries: str) -> list[Work]:
@@ -174,13 +174,13 @@ def works(folder: Path, build: CubinBuild, *entries: str) -> list[Work]:
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_clean_together_is_clean_each(
-    installed: Installed, build: CubinBuild, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installed: Installation, build: CubinBuild, tool: Tool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", f"{tool}-clean")
     both = run_together(tool, installed, works(tmp_path, build, "scale", "scale", "scale"), 60)
     assert both is not None
     assert len({one.command for one in both}) == 1
-    assert [judge(tool, one, 4, PROVEN) for one in both] == [("pass", "no finding in 4 launches")] * 3
+    assert [judge_run(tool, one, 4, PROVEN) for one in both] == [("pass", "no finding in 4 launches")] * 3
 
 
 @pytest.mark.parametrize(
@@ -195,7 +195,7 @@ def test_clean_together_is_clean_each(
     ],
 )
 def test_whatever_speaks_against_one_sends_each_to_a_process_of_its_own(
-    installed: Installed,
+    installed: Installation,
     build: CubinBuild,
     entries: list[str],
     found: str,
@@ -207,7 +207,7 @@ def test_whatever_speaks_against_one_sends_each_to_a_process_of_its_own(
 
 
 def test_the_engine_tells_whose_a_crash_is(
-    installed: Installed, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installed: Installation, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three cases go together; the second crashes; then each has run by itself, and the third too."""
     monkeypatch.setenv("FAKE_SANITIZER", "racecheck-clean")
@@ -218,41 +218,41 @@ def test_the_engine_tells_whose_a_crash_is(
     variant = Variant("v", Source("k.cu"), lambda _: ())
     bundles = [(work.folder, work.bundle) for work in works(tmp_path, build, "scale", "stray", "scale")]
     seen = engine.observe("racecheck", tmp_path, variant, bundles, 60)
-    assert [judge("racecheck", one, 4, PROVEN)[0] for one, _ in seen] == ["pass", "fail", "pass"]
+    assert [judge_run("racecheck", one, 4, PROVEN)[0] for one, _ in seen] == ["pass", "fail", "pass"]
     assert len({one.command for one, _ in seen}) == 3
     clean = [(work.folder, work.bundle) for work in works(tmp_path / "clean", build, "scale", "scale")]
     assert len({one.command for one, _ in engine.observe("racecheck", tmp_path, variant, clean, 60)}) == 1
 
 
 def test_a_finding_is_a_fail(
-    installed: Installed, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installed: Installation, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "racecheck-one")
     observed = run("racecheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
     assert observed.exit_code == FOUND
-    verdict, reason = judge("racecheck", observed, 1, PROVEN)
+    verdict, reason = judge_run("racecheck", observed, 1, PROVEN)
     assert (verdict, reason[:54]) == ("fail", "1 finding; the first: race in race_one, extra.cu:7 and")
 
 
 def test_a_kernel_that_crashes_without_a_word_of_the_tool_is_a_finding(
-    installed: Installed, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installed: Installation, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "racecheck-clean")
     bundle = lay(tmp_path, [SCALE, launch("stray", "y")], policy="exact")
     observed = run("racecheck", installed, Work(tmp_path, bundle, build), 60)
     (finding,) = observed.findings
     assert (finding.kind, finding.kernel) == ("crash", "stray")
-    assert judge("racecheck", observed, 2, PROVEN)[0] == "fail"
+    assert judge_run("racecheck", observed, 2, PROVEN)[0] == "fail"
 
 
 def test_a_kernel_that_does_not_end_is_killed_and_inconclusive(
-    installed: Installed, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installed: Installation, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "synccheck-clean")
     bundle = lay(tmp_path, [SCALE, launch("spin", "y")], policy="exact")
     observed = run("synccheck", installed, Work(tmp_path, bundle, build), 3)
     assert observed.exit_code is None
-    verdict, reason = judge("synccheck", observed, 2, PROVEN)
+    verdict, reason = judge_run("synccheck", observed, 2, PROVEN)
     assert verdict == "inconclusive"
     assert "killed at its limit of 3 s; " in reason
 
@@ -265,7 +265,7 @@ def alive(process: str) -> bool:
 
 
 def test_a_tool_that_hangs_is_killed_with_all_that_it_started(
-    installed: Installed, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installed: Installation, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "deaf")
     began = time.monotonic()
@@ -277,39 +277,39 @@ def test_a_tool_that_hangs_is_killed_with_all_that_it_started(
     assert not alive(child)
     assert observed.exit_code is None
     assert observed.findings == ()
-    verdict, reason = judge("memcheck", observed, 1, PROVEN)
+    verdict, reason = judge_run("memcheck", observed, 1, PROVEN)
     assert verdict == "inconclusive"
     assert "killed at its limit" in reason
 
 
 @pytest.mark.parametrize("found", ["silent", "no-device", "no-injection-library", "memcheck-print-limit"])
 def test_a_tool_that_did_not_do_its_work_is_never_a_pass(
-    installed: Installed, build: CubinBuild, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installed: Installation, build: CubinBuild, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", found)
     observed = run("memcheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
-    assert judge("memcheck", observed, 1, PROVEN)[0] != "pass"
+    assert judge_run("memcheck", observed, 1, PROVEN)[0] != "pass"
 
 
 def test_an_option_that_the_tool_refuses_is_told(
-    installed: Installed, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    installed: Installation, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "memcheck-clean")
     wrong = msgspec.structs.replace(installed, options=installed.options | {"--initcheck-address-space"})
     observed = run("initcheck", wrong, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
-    verdict, reason = judge("initcheck", observed, 1, PROVEN)
+    verdict, reason = judge_run("initcheck", observed, 1, PROVEN)
     assert verdict == "inconclusive"
     assert "unrecognised option '--initcheck-address-space'" in reason
 
 
 def test_no_driver_is_told(
-    installed: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_driver: Path
+    installed: Installation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_driver: Path
 ) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_driver))
     monkeypatch.setenv("FAKE_CUDA", "none")
     monkeypatch.setenv("FAKE_SANITIZER", "memcheck-clean")
     observed = run("memcheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), by_hand()), 60)
-    verdict, reason = judge("memcheck", observed, 1, PROVEN)
+    verdict, reason = judge_run("memcheck", observed, 1, PROVEN)
     assert verdict == "inconclusive"
     assert "refused driver" in reason
 
@@ -319,7 +319,7 @@ def test_recorded_runs_pass_only_where_kernels_ran_clean(name: str) -> None:
     tool, left = recording(name)
     observed = recording(name).observed()
     planned = max(1, observed.launches)
-    verdict, reason = judge(tool, observed, planned, [Canary("planted", tool, True, True, "")])
+    verdict, reason = judge_run(tool, observed, planned, [Canary("planted", tool, True, True, "")])
     clean = {"memcheck-clean", "racecheck-clean", "synccheck-clean", "initcheck-clean", "racecheck-level-error"}
     expected = "fail" if observed.findings else "pass" if name in clean else "inconclusive"
     assert verdict == expected, reason
@@ -345,7 +345,7 @@ def test_recorded_runs_pass_only_where_kernels_ran_clean(name: str) -> None:
 )
 def test_the_reason_is_the_tool_s_own_word(name: str, words: str) -> None:
     observed = recording(name).observed()
-    verdict, reason = judge(recording(name).tool, observed, 1, PROVEN)
+    verdict, reason = judge_run(recording(name).tool, observed, 1, PROVEN)
     assert verdict == "inconclusive"
     assert words in reason
 
@@ -354,7 +354,7 @@ def test_a_time_out_at_a_barrier_is_no_proof() -> None:
     """The kernel of this recording waits for ever at a barrier; a slow one would have left the same."""
     observed = recording("synccheck-time-out").observed()
     assert (observed.exit_code, observed.findings, observed.troubles) == (None, (), ())
-    verdict, reason = judge("synccheck", observed, 1, PROVEN)
+    verdict, reason = judge_run("synccheck", observed, 1, PROVEN)
     assert verdict == "inconclusive"
     assert "killed at its limit of 12.01 s" in reason
 
@@ -370,22 +370,22 @@ def test_a_crash_beside_a_trouble_of_the_tool_is_not_the_kernel_s() -> None:
         log = f"{title}\n========= {line}\n{summary}\n"
         observed = observe("racecheck", [], ["kernel"], SOURCES, msgspec.structs.replace(left, log=log, **ended))
         assert [finding.kind for finding in observed.findings] == kinds
-        assert judge("racecheck", observed, 1, PROVEN)[0] == ("fail" if kinds else "inconclusive")
+        assert judge_run("racecheck", observed, 1, PROVEN)[0] == ("fail" if kinds else "inconclusive")
 
 
 def test_what_was_found_before_a_kill_is_kept() -> None:
     observed = recording("racecheck-killed").observed()
     assert observed.exit_code is None
     assert [finding.kind for finding in observed.findings] == ["race"] * 3
-    verdict, reason = judge("racecheck", observed, 1, PROVEN)
+    verdict, reason = judge_run("racecheck", observed, 1, PROVEN)
     assert verdict == "fail"
     assert "3 findings (killed at its limit of 8 s); the first: race in race_many" in reason
 
 
 @pytest.mark.parametrize("tool", TOOLS)
-def test_memory_that_initcheck_looks_at_is_left_untouched(installed: Installed, tool: Tool, tmp_path: Path) -> None:
+def test_memory_that_initcheck_looks_at_is_left_untouched(installed: Installation, tool: Tool, tmp_path: Path) -> None:
     prepare(tool, installed, [Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), by_hand())])
-    order = msgspec.json.decode((tmp_path / target.ORDER).read_bytes(), type=target.Order)
+    order = msgspec.json.decode((tmp_path / target.ORDER).read_bytes(), type=target.TargetOrder)
     assert order.poison == (tool != "initcheck")
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from audit.records.sanitize import Finding
+from audit.records.sanitize import ToolFinding
 from audit.sanitize.device.output import CONSEQUENCES, Report, parse
 from tests.sanitize.device.recordings import NAMES, SOURCES, recording
 
@@ -251,7 +251,7 @@ def clean(report: Report) -> bool:
     return report.complete and report.reported == 0 and not report.findings and not report.troubles
 
 
-def shown(finding: Finding) -> tuple[object, ...]:
+def shown(finding: ToolFinding) -> tuple[object, ...]:
     sides = tuple((s.what, s.function, s.file, s.line, s.threads, s.blocks) for s in finding.sides)
     return finding.kind, finding.kernel, finding.count, sides
 

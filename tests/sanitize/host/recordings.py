@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from audit.backends import Completed, Crashed, Outcome, child
 from audit.bundle import Bundle, BundledLaunch, BundledStep
-from audit.records.sanitize import Observed
+from audit.records.sanitize import Observation
 from audit.sanitize.host.output import observe
 from audit.sanitize.host.tools import HostRun
 
@@ -30,7 +30,7 @@ class HostRecording(NamedTuple):
 
     def observed(
         self, *, log: str | None = None, report: tuple[str, ...] | None = None, outcome: Outcome | None = None
-    ) -> Observed:
+    ) -> Observation:
         """What `observe` makes of it, or of what it would be with another part."""
         run = self.run
         changed = HostRun(

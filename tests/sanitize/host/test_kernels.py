@@ -12,7 +12,7 @@ from audit import bundle
 from audit.backends import Completed
 from audit.compile.host import build_host
 from audit.compile.sources import project_sources
-from audit.project import find
+from audit.project import find_project
 from audit.records.sanitize import TOOLS, Tool
 from audit.sanitize.host import tools as host
 from audit.sanitize.host.output import observe
@@ -20,7 +20,7 @@ from audit.sanitize.host.tools import BUILT_FOR, HostRun
 
 from ...conftest import ROOT, full_run
 
-PROJECT = find(ROOT)
+PROJECT = find_project(ROOT)
 SMALL = {"context": 65, "heads": 3, "dim": 64}  # three tiles of one split; one partition
 
 

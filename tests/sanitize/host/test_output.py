@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.backends import Completed, Crashed, TimedOut
-from audit.records.sanitize import Canary, Finding, Observed, Tool, told
+from audit.records.sanitize import Canary, Observation, Tool, ToolFinding, told
 from audit.sanitize.canaries.planted import CANARIES, CanaryKernel
 from audit.sanitize.collapse import Names, plain
-from audit.sanitize.verdict import canary, judge
+from audit.sanitize.verdict import canary, judge_run
 from tests.sanitize.host.recordings import NAMES, SOURCES, host_recording
 
 BLOCK = "(0,0,0)"
@@ -166,15 +166,15 @@ def recorded(planted: CanaryKernel) -> str:
 RECORDED = [planted for planted in CANARIES if recorded(planted) in NAMES]
 
 
-def shown(finding: Finding) -> tuple[object, ...]:
+def shown(finding: ToolFinding) -> tuple[object, ...]:
     sides = tuple((s.what, s.function, s.file, s.line, s.threads, s.blocks) for s in finding.sides)
     return finding.kind, finding.kernel, finding.count, sides
 
 
-def clean(observed: Observed, name: str) -> bool:
+def clean(observed: Observation, name: str) -> bool:
     """By the rules of a session whose canaries were found."""
     tool = host_recording(name).run.tool
-    return judge(tool, observed, 1, [Canary("any", tool, True, True, "")])[0] == "pass"
+    return judge_run(tool, observed, 1, [Canary("any", tool, True, True, "")])[0] == "pass"
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -401,7 +401,7 @@ def test_a_run_that_was_killed_keeps_what_it_found_and_is_no_finding_by_itself()
     observed = found.observed(outcome=TimedOut(9.0, "step live"), report=found.run.report[:2])
     assert (observed.exit_code, observed.seconds, observed.complete) == (None, 9.0, False)
     assert len(observed.findings) == 1
-    assert judge("racecheck", observed, 1, ()) == (
+    assert judge_run("racecheck", observed, 1, ()) == (
         "fail",
         f"1 finding (killed at its limit of 9 s); the first: {told(observed.findings[0])}",
     )
@@ -409,7 +409,7 @@ def test_a_run_that_was_killed_keeps_what_it_found_and_is_no_finding_by_itself()
     quiet = host_recording(name)
     observed = quiet.observed(outcome=TimedOut(9.0, "step live"), report=quiet.run.report[:2])
     assert observed.findings == ()
-    verdict, reason = judge("racecheck", observed, 1, [Canary("planted", "racecheck", True, True, "")])
+    verdict, reason = judge_run("racecheck", observed, 1, [Canary("planted", "racecheck", True, True, "")])
     assert verdict == "inconclusive"
     assert "killed at its limit of 9 s" in reason
     assert not clean(observed, name)

@@ -13,7 +13,8 @@ from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
 from audit.compile.identity import BuildIdentity
 from audit.execution import CaseInputs, execute
-from audit.inputs import ask, case_inputs, load_capture
+from audit.hooks import call
+from audit.inputs import case_inputs, load_capture
 from audit.metrics import metrics
 from audit.plan import Plan
 from audit.project import Project
@@ -56,9 +57,9 @@ def audit_case(
             builds[f"{planned.label}-host-{view.host_build.key[:16]}"] = view.host_build
         verdict = worst([result.verdict for result in results])
         if planned.parent is None and verdict == "pass" and not exposures:
-            exposures = ask(case, "a mutation", lambda view=view: list(expose(view)))
-            share = ask(case, "omission_share", omission_share, view)
-        measured = tuple(ask(case, "measuring", lambda view=view: list(metrics(view))))
+            exposures = list(expose(view))
+            share = omission_share(view)
+        measured = tuple(metrics(view))
         seconds = round(time.monotonic() - began, 3)
         shared = _dynamic_shared(view)
         audit = Audit(case.id, planned.label, verdict, seconds, results, measured, build_key, shared)
@@ -72,7 +73,7 @@ def audit_case(
         steps=tuple(prepared.steps),
         omission_share=share,
         computed_by={
-            one.name: ask(case, f"computed_by of {one.name}", one.computed_by, prepared.case)
+            one.name: call(case, f"computed_by of {one.name}", one.computed_by, prepared.case)
             for one in operator.references
             if one.computed_by
         },
@@ -95,7 +96,7 @@ def _references(
         digest = arena.input_digest(given)
         if digest not in known:
             known[digest] = {
-                reference.name: ask(case, f"reference {reference.name}", reference.compute, case, given)
+                reference.name: call(case, f"reference {reference.name}", reference.compute, case, given)
                 for reference in operator.references
             }
         by_step[name] = known[digest]
@@ -106,7 +107,7 @@ def _check(view: View) -> tuple[Result, ...]:
     results: list[Result] = []
     ended = isinstance(view.outcome, Completed)
     for check in CHECKS.values() if ended else (CHECKS["completion"],):  # else there is nothing more to look at
-        results.extend(ask(view.case, "a check", lambda check=check: list(check(view))))
+        results.extend(check(view))
     return tuple(results)
 
 

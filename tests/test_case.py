@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from audit import case as cases
-from audit.errors import ToolMissing
+from audit.checks import CHECKS, Result, View
+from audit.errors import ProjectError, ToolMissing
 from audit.plan import Backend, Plan, Selection, make_plan
 from audit.project import Project, find_project
 from audit.records.run import CaseRecord
@@ -62,3 +64,29 @@ def test_a_record_without_the_field_is_still_read() -> None:
     fields = msgspec.to_builtins(older)
     del fields["computed_by"]
     assert msgspec.convert(fields, CaseRecord) == older
+
+
+def test_what_a_bound_raises_is_the_projects_and_what_a_check_raises_is_not(
+    softmax_project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = softmax_project / "kernels/softmax.py"
+    text = source.read_text()
+    project = find_project(softmax_project)
+    plan = make_plan(project, "softmax", Selection({"n": (33,)}, ("control",)), arch="sm_90", time_limit=60)
+
+    def broken(_view: View) -> Iterator[Result]:
+        raise ZeroDivisionError("a bug of the tool")
+        yield
+
+    with monkeypatch.context() as patch:
+        patch.setitem(CHECKS, "bytes", broken)
+        with pytest.raises(ZeroDivisionError, match="a bug of the tool"):
+            cases.audit_case(project, plan, plan.cases[0], threads=1)
+    source.write_text(
+        text.replace("bounds=[", 'bounds=[Bound("ratio", lambda *_: 1 / 0), ').replace(
+            "import Axis,", "import Axis, Bound,"
+        )
+    )
+    project = find_project(softmax_project)
+    with pytest.raises(ProjectError, match=r"bound ratio raised ZeroDivisionError.*softmax\.py:\d+"):
+        cases.audit_case(project, plan, plan.cases[0], threads=1)

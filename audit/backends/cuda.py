@@ -32,8 +32,6 @@ _DEVICE_LIMIT = 60.0  # seconds; the first look at a GPU that sleeps takes some
 _CONTEXT_BYTES = 512 * 2**20  # what the driver takes for itself on the largest devices, a process
 _PAGE = 2**21  # bytes; the driver gives a buffer no less
 _COMMAND = (sys.executable, "-P", "-m", _MODULE)
-_workers = Workers(min(os.cpu_count() or 1, 4), _CONTEXT_BYTES)  # the driver serves their starts in turn
-atexit.register(_workers.end)
 PLAIN: tuple[Mode, ...] = ("plain",)
 BOTH: tuple[Mode, ...] = ("plain", "graph")
 
@@ -49,7 +47,7 @@ def run(
     device = require_device()
     refuse(bundle, build, device)
     _prepare(folder, bundle, build, modes)
-    with _workers.one(_COMMAND, environment(), needed_bytes(bundle), device.memory) as worker:
+    with _workers().one(_COMMAND, environment(), needed_bytes(bundle), device.memory) as worker:
         outcome = worker.execute(folder.resolve(), folder / REPORT, {}, limit)
     lines = child.reported(folder / REPORT)
     for line in lines:
@@ -67,9 +65,18 @@ def run(
     )
 
 
+@functools.cache
+def _workers() -> Workers:
+    """The pool of this process, made when the first bundle comes. The driver serves their starts in turn."""
+    pool = Workers(min(os.cpu_count() or 1, 4), _CONTEXT_BYTES)
+    atexit.register(pool.end)
+    return pool
+
+
 def release() -> None:
     """End the workers that wait for bundles, and give their memory on the device back."""
-    _workers.end()
+    if _workers.cache_info().currsize:
+        _workers().end()
 
 
 def _prepare(folder: Path, bundle: Bundle, build: CubinBuild, modes: Sequence[Mode]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from audit.checks.result import Figure, Result
 from audit.checks.view import Step, View
+from audit.hooks import call
 from audit.spec import Array, Bound, Measured
 
 
@@ -29,7 +30,7 @@ def probe(view: View) -> Iterator[Result]:
     found = view.operator.probe(view.case.probe)
     for step in view.steps[:1]:
         with np.errstate(all="ignore"):
-            measured = found.expect(view.case, step.inputs, view.got(step))
+            measured = call(view.case, f"probe {found.name}", found.expect, view.case, step.inputs, view.got(step))
         yield _compare(f"probe:{found.name}", step, measured)
 
 
@@ -38,7 +39,8 @@ def _judge(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Resul
     if bound.reference and bound.reference not in step.references:
         return Result(check, "inconclusive", f"there is no reference {bound.reference!r}", step.name)
     with np.errstate(all="ignore"):  # wrong results overflow here; the comparison below still fails them
-        measured = bound.measure(view.case, step.inputs, got, step.references.get(bound.reference, {}))
+        expected = step.references.get(bound.reference, {})
+        measured = call(view.case, f"bound {bound.name}", bound.measure, view.case, step.inputs, got, expected)
     return None if measured is None else _compare(check, step, measured)
 
 

@@ -13,6 +13,7 @@ from audit.arena import Snapshot
 from audit.backends.outcome import LaunchCount, Outcome
 from audit.bundle import Bundle
 from audit.compile.identity import BuildIdentity
+from audit.hooks import call
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Variant
 
 
@@ -67,7 +68,7 @@ class View:
         got = {buffer.name: self.array(step, buffer.name) for buffer in self.results}
         for name, derive in self.operator.derived.items():
             if name not in step._derived:
-                step._derived[name] = derive(self.case, step.inputs, got)
+                step._derived[name] = call(self.case, f"derived {name}", derive, self.case, step.inputs, got)
             got[name] = step._derived[name]
         return got
 
@@ -78,7 +79,7 @@ class View:
 
     def written(self, step: Step) -> Mapping[str, Array]:
         """For each output and workspace the mask of the elements that the contract says are written."""
-        masks = self.operator.written(self.case, step.inputs)
+        masks = call(self.case, "written", self.operator.written, self.case, step.inputs)
         return {
             buffer.name: np.broadcast_to(np.asarray(masks.get(buffer.name, True)), buffer.shape(self.case))
             for buffer in self.results

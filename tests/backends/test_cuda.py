@@ -266,9 +266,9 @@ def test_a_bundle_leaves_nothing_on_the_device(tmp_path: Path, monkeypatch: pyte
         assert 2**19 < sum(slot.file_size for slot in written.slots) < 2**20
         outcomes = cuda.run(folder, written, by_hand(), 60, BOTH)
         assert [type(outcome) for outcome in outcomes] == [Completed, Completed]
-        assert len(cuda._workers._idle) == 1
+        assert len(cuda._workers()._idle) == 1
     cuda.release()
-    assert cuda._workers._idle == []
+    assert cuda._workers()._idle == []
 
 
 @pytest.mark.parametrize("mode", MODES)

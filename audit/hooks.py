@@ -1,0 +1,31 @@
+"""Calls into the code that a project declares: whatever it raises is the project's to mend.
+
+Everything that is called through here belongs to the project. An exception anywhere else is a bug of the tool, and
+shows as one.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import TypeVar
+
+from audit.errors import AuditError, InputError, ProjectError
+from audit.spec import Case
+
+T = TypeVar("T")
+
+
+def call(case: Case, what: str, function: Callable[..., T], *args: object) -> T:
+    """What the project's function returns. Whatever it raises becomes a ProjectError that names hook, file and line."""
+    try:
+        return function(*args)
+    except InputError as error:
+        raise InputError(f"case {case.id}: {error}") from None
+    except AuditError:
+        raise
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise ProjectError(
+            f"case {case.id}: {what} raised {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
+        ) from error

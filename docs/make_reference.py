@@ -5,9 +5,11 @@ A docstring explains fields and arguments in lines of a name, two spaces or more
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -120,21 +122,20 @@ def _named(name: str, module: ModuleType) -> str:
 
 
 def _signature(function: Any) -> str:
-    """A signature as it is written, without quotes around its annotations."""
-    return str(inspect.signature(function)).replace("'", "")
+    """The parameters and the result of a function, as its source writes them; a method without `self`."""
+    (node,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    assert isinstance(node, ast.FunctionDef)
+    parameters = re.sub(r"^self(, )?", "", ast.unparse(node.args))
+    return f"({parameters})" + (f" -> {ast.unparse(node.returns)}" if node.returns else "")
 
 
 def _table(value: Any, fields: dict[str, str]) -> str:
     lines = ["| name | type | default | meaning |", "| --- | --- | --- | --- |"]
     for name, parameter in inspect.signature(value).parameters.items():
         shown = _default(parameter.default)
-        kind = str(_annotations(value).get(name, "")).replace("|", "\\|")
-        lines.append(f"| `{name}` | `{kind}` | {shown} | {fields.get(name, '')} |")
+        cells = (f"`{name}`", f"`{inspect.get_annotations(value)[name]}`", shown, fields.get(name, ""))
+        lines.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     return "\n".join(lines)
-
-
-def _annotations(value: Any) -> dict[str, Any]:
-    return dict(inspect.get_annotations(value))
 
 
 def _default(value: Any) -> str:
@@ -151,11 +152,11 @@ def _methods(value: type) -> Iterator[list[str]]:
     """Public methods and properties that a class itself defines, with their docstrings."""
     for name, member in vars(value).items():
         function = member.fget if isinstance(member, property) else member
-        if name.startswith("_") or not inspect.isfunction(function):
+        if name.startswith("_") or name in inspect.get_annotations(value) or not inspect.isfunction(function):
             continue
-        words = inspect.cleandoc(function.__doc__ or "").replace("\n", " ").replace("  ", " ")
-        called = name if isinstance(member, property) else f"{name}{_signature(function).replace('(self, ', '(')}"
-        yield [f"- `{called.replace('(self)', '()')}`: {words}"]
+        words = " ".join(inspect.cleandoc(function.__doc__ or "").split())
+        called = name if isinstance(member, property) else f"{name}{_signature(function)}"
+        yield [f"- `{called}`: {words}"]
     yield [""]
 
 

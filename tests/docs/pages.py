@@ -2,9 +2,9 @@
 
 An HTML comment above a block, which no reader sees, says what the block is:
 
-    <!-- file: softmax/kernels/softmax.cu -->        a file of the project `softmax`; several blocks of one file are joined
-    <!-- in: softmax -->                             commands and what they print in that project
-    <!-- copy: fixtures/captures to norms/captures   a folder of this repository that the project `norms` has, too
+    <!-- file: softmax/kernels/softmax.cu -->           a file of the project `softmax`; blocks of one file are joined
+    <!-- in: softmax -->                                commands and what they print in that project
+    <!-- copy: fixtures/captures to norms/captures -->  a folder of this repository, copied into the project `norms`
 
 A Python block without a comment is a program of its own. A project of a page has the files that README gives to the
 project of that name, unless the page has its own.
@@ -24,7 +24,8 @@ README = ROOT / "README.md"
 PAGES = (README, *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md")
 LINKED = (*PAGES, ROOT / "reports/README.md")
 _BLOCK = re.compile(
-    r"(?:^<!-- (?P<role>file|in): (?P<value>\S+) -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
+    r"(?:^<!-- (?P<role>file|in): (?P<value>\S+) -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
 _COPY = re.compile(r"^<!-- copy: (\S+) to ([^/\s]+)/(\S+) -->$", re.MULTILINE)
 

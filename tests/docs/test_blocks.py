@@ -48,9 +48,7 @@ def test_a_program_runs(each: Block) -> None:
 
 
 @pytest.mark.parametrize(("page", "project"), PROJECTS)
-def test_a_project_works_as_its_page_says(
-    page: Path, project: str, tmp_path: Path, audit: Callable[..., Ran]
-) -> None:
+def test_a_project_works_as_its_page_says(page: Path, project: str, tmp_path: Path, audit: Callable[..., Ran]) -> None:
     lay_out(page, project, tmp_path)
     load_settings(find(tmp_path))
     shown = list(transcripts(page, project))

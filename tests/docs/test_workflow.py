@@ -1,4 +1,4 @@
-"""The workflow of the page about the gate is valid, gates a project of a user's own, and uploads what the gate wrote."""
+"""The workflow on the page about the gate is valid, gates a user's project, and uploads what the gate wrote."""
 
 from __future__ import annotations
 

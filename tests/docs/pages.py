@@ -6,8 +6,7 @@ An HTML comment above a block, which no reader sees, says what the block is:
     <!-- in: softmax -->                                commands and what they print in that project
     <!-- copy: fixtures/captures to norms/captures -->  a folder of this repository, copied into the project `norms`
 
-A Python block without a comment is a program of its own. A project of a page has the files that README gives to the
-project of that name, unless the page has its own.
+A project of a page has the files that README gives to the project of that name, unless the page has its own.
 """
 
 from __future__ import annotations

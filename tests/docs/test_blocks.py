@@ -15,11 +15,10 @@ from audit.project import Project, find
 from audit.sanitize import suppressions
 
 from ..conftest import ROOT, Ran
-from .pages import PAGES, Block, blocks, files, lay_out, projects, transcripts
+from .pages import PAGES, README, Block, blocks, files, lay_out, projects, transcripts
 
 CODE = ("toml", "python", "py", "cuda", "cpp", "cu")
 BLOCKS = [each for page in PAGES for each in blocks(page)]
-PROGRAMS = [each for each in BLOCKS if each.language in ("python", "py") and not each.role]
 
 
 def runs_long(page: Path, project: str) -> bool:
@@ -33,36 +32,34 @@ PROJECTS = [
     )
     for page, project in projects()
 ]
+BENCHES = [(page, project) for page, project in projects() if "bench=" in "".join(files(page, project).values())]
 
 
 @pytest.mark.parametrize("each", BLOCKS, ids=lambda each: each.name)
 def test_every_block_is_exercised(each: Block) -> None:
     if each.language in CODE:
-        assert each.role == "file" or each in PROGRAMS, "name the file that this block is, as tests/docs/pages.py says"
+        assert each.role == "file", "name the file that this block is, as tests/docs/pages.py says"
     assert not each.text.startswith("$ ") or each.role == "in", "name the project in which these commands run"
-
-
-@pytest.mark.parametrize("each", PROGRAMS, ids=lambda each: each.name)
-def test_a_program_runs(each: Block) -> None:
-    exec(compile(each.text, each.name, "exec"), {"__name__": "__main__"})
 
 
 @pytest.mark.parametrize(("page", "project"), PROJECTS)
 def test_a_project_works_as_its_page_says(page: Path, project: str, tmp_path: Path, audit: Callable[..., Ran]) -> None:
     lay_out(page, project, tmp_path)
     load_settings(find(tmp_path))
-    shown = list(transcripts(page, project))
-    for command, printed in shown:
+    for command, printed in transcripts(page, project):
         ran = audit(tmp_path, *shlex.split(command)[1:])
         assert masked(printed) == masked(ran.out), ran.err
+    if not (tmp_path / "kernels").exists():  # a project of settings alone
+        return
+    shown = {command for each in (README, page) for command, _ in transcripts(each, project)}
     for shape in shapes(tmp_path, audit):
-        if not any(command.startswith("audit run") and shape in command.split() for command, _ in shown):
+        if f"audit run --shape {shape}" not in shown:
             ran = audit(tmp_path, "run", "--full", "--shape", shape)
             assert ran.code == 0, ran.out + ran.err
             assert "Warning" not in ran.err
 
 
-@pytest.mark.parametrize(("page", "project"), PROJECTS)
+@pytest.mark.parametrize(("page", "project"), BENCHES)
 def test_what_a_bench_declares_fits_its_operator(page: Path, project: str, tmp_path: Path) -> None:
     lay_out(page, project, tmp_path)
     for operator, shape in find(tmp_path).shapes().values():

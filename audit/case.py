@@ -9,15 +9,15 @@ import msgspec
 
 from audit import arena
 from audit.backends import Completed
-from audit.build.identity import BuildIdentity
 from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
-from audit.evidence.schema import Audit, CaseRecord
+from audit.compile.identity import BuildIdentity
 from audit.execution import Prepared, execute
-from audit.given import ask, case_inputs, load_capture
+from audit.inputs import ask, case_inputs, load_capture
 from audit.metrics import metrics
 from audit.plan import Plan
 from audit.project import Project
+from audit.records.run import Audit, CaseRecord
 from audit.spec import Array, Case, Inputs, Operator
 from audit.vacuity import Exposure, OmissionShare, expose, omission_share
 

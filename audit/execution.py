@@ -22,11 +22,11 @@ from audit.arena import Snapshot
 from audit.backends import Completed, Crashed, Outcome, cuda, host
 from audit.backends.cuda import BOTH, PLAIN
 from audit.backends.replay import Mode
-from audit.build.cuda import CubinBuild, compile_cubin
-from audit.build.frozen import load_frozen
-from audit.build.host import HostBuild, build_host
 from audit.bundle import AGAIN, FIRST, Arm, Bundle
 from audit.checks.view import Step, View
+from audit.compile.cuda import CubinBuild, compile_cubin
+from audit.compile.frozen import load_frozen
+from audit.compile.host import HostBuild, build_host
 from audit.errors import CompileError, PlanError
 from audit.plan import Plan, PlannedVariant
 from audit.project import Project

@@ -18,9 +18,9 @@ import msgspec
 from audit import plan as planning
 from audit.checks.result import Verdict, worst
 from audit.errors import ProjectError
-from audit.evidence.schema import Evidence
 from audit.plan import Selection
 from audit.project import Project, find
+from audit.records.run import RunRecord
 from audit.run import run
 from audit.spec import AxisValue
 
@@ -121,7 +121,7 @@ def _named(trial: Trial) -> str:
     return trial.fault.check.partition(":")[0]
 
 
-def _audit(project: Project, fault: Fault, *, planted: bool) -> Evidence:
+def _audit(project: Project, fault: Fault, *, planted: bool) -> RunRecord:
     with tempfile.TemporaryDirectory(prefix="kernel-audit-fault-") as scratch:
         copy = Path(scratch) / "project"
         _copy(project, copy)
@@ -154,7 +154,7 @@ def _plant(copy: Path, fault: Fault) -> None:
     source.write_text(text.replace(fault.find, fault.replace), encoding="utf-8")
 
 
-def _judge(fault: Fault, evidence: Evidence, twin: Verdict, seconds: float) -> Trial:
+def _judge(fault: Fault, evidence: RunRecord, twin: Verdict, seconds: float) -> Trial:
     failed: dict[str, int] = {}
     told = False
     for audit in evidence.audits:

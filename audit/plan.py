@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from audit.build.host import check_arch
 from audit.capture.store import CaptureStore
 from audit.checks import CHECKS
+from audit.compile.host import check_arch
 from audit.errors import PlanError
 from audit.project import Project
 from audit.revision import project_at, resolve
@@ -235,3 +235,23 @@ def _against(
             parent = past.label
         planned.append(msgspec.structs.replace(variant, parent=parent))
     return tuple(planned)
+
+
+def axis_values(words: tuple[str, ...]) -> list[tuple[str, AxisValue]]:
+    """What `--axis NAME=VALUE` says, once for each. Raises PlanError where it says something else."""
+    found = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not equals or not value:
+            raise PlanError(f"--axis: expected NAME=VALUE, but got {word!r}")
+        found.append((name, _number(value)))
+    return found
+
+
+def _number(text: str) -> AxisValue:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

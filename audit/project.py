@@ -32,6 +32,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     captures: str | None = None
     faults: str | None = None
     runs: str = "runs"
+    reports: str = "reports"  # retained records and frozen curves
     suppressions: tuple[dict[str, Any], ...] = ()  # rules about findings: `audit.sanitize.suppressions` reads them
     gate: dict[str, Any] = {}  # policies by name: `audit.gate.policy` reads them
 
@@ -61,6 +62,16 @@ class Project:
     def captures(self) -> Path | None:
         """The folder of capture sets, where the project has one."""
         return self.root / self.settings.captures if self.settings.captures else None
+
+    @property
+    def reports(self) -> Path:
+        """The folder of retained records and frozen curves."""
+        return self.root / self.settings.reports
+
+    @property
+    def runs(self) -> Path:
+        """The folder of new records."""
+        return self.root / self.settings.runs
 
     def shapes(self) -> dict[str, tuple[Operator, Shape]]:
         """Every shape by name; an operator that declares none has one of its own name."""
@@ -112,7 +123,7 @@ def _settings(file: Path, root: Path, table: Any) -> Settings:
     except msgspec.ValidationError as error:
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(Settings))
         raise ProjectError(f"{file}: [tool.{TABLE}]: {error}; known keys: {known}") from None
-    for name in ("kernels", "references", "captures", "faults", "runs"):
+    for name in ("kernels", "references", "captures", "faults", "runs", "reports"):
         value = getattr(settings, name)
         if value is not None and not (root / value).resolve().is_relative_to(root):
             raise ProjectError(

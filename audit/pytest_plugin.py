@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from audit.evidence.schema import Audit
     from audit.plan import Plan
     from audit.project import Project
+    from audit.records.run import Audit
     from audit.spec import Case
 
 _FILE = "pyproject.toml"

@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from audit.build.cache import default_cache
+from audit.compile.cache import default_cache
 from audit.errors import PlanError
 from audit.project import Project, find
 

@@ -11,13 +11,11 @@ from pathlib import Path
 from audit import __version__
 from audit.backends import child, cuda
 from audit.case import CaseOutcome, audit_case
-from audit.evidence import machine
-from audit.evidence.schema import SCHEMA, Audit, Evidence, summarize
-from audit.evidence.store import Draft
 from audit.plan import Plan
 from audit.project import Project
+from audit.records import machine
+from audit.records.run import SCHEMA, Audit, RunRecord, draft, summarize
 from audit.report import pages
-from audit.report.surroundings import surroundings
 
 
 def run(
@@ -28,21 +26,21 @@ def run(
     *,
     on_audit: Callable[[Audit], None] = lambda _: None,
     executor: Executor | None = None,
-) -> tuple[Evidence, Path]:
-    """Execute a plan and write its evidence into a new folder of `runs`; the evidence and that folder.
+) -> tuple[RunRecord, Path]:
+    """Execute a plan and write its record into a new folder of `runs`; the record and that folder.
 
     The plan is on disk before anything runs. An error that is the user's to mend (AuditError) ends the run
     and leaves only the partial folder.
     """
-    draft = Draft(runs, plan.shape, plan)
+    folder = draft(runs, plan)
     began = time.monotonic()
     outcomes = _all_cases(project, plan, on_audit, executor)
     audits = tuple(audit for outcome in outcomes for audit in outcome.audits)
     exposures = tuple(exposure for outcome in outcomes for exposure in outcome.exposures)
-    evidence = Evidence(
+    record = RunRecord(
         schema=SCHEMA,
         tool=__version__,
-        started=draft.started,
+        started=folder.started,
         command=command,
         commit=machine.commit(project.root),
         plan=plan,
@@ -53,7 +51,7 @@ def run(
         exposures=exposures,
         summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2)),
     )
-    return evidence, draft.finish(evidence, pages(evidence, surroundings(project, plan.operator)))
+    return record, folder.finish(record, pages(record, project=project))
 
 
 def _all_cases(

@@ -110,7 +110,7 @@ def audit() -> Callable[..., Ran]:
 def kernels_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Audits that are of kernels: whether the checks could have failed is not asked again of each case, and no page
     tells of retained evidence."""
-    from audit.report.surroundings import Surroundings
+    from audit.report.project_context import Surroundings
 
     monkeypatch.setattr("audit.case.expose", lambda _: ())
     monkeypatch.setattr("audit.run.surroundings", lambda *_: Surroundings())

@@ -9,9 +9,9 @@ import pytest
 
 from audit import case as cases
 from audit.errors import ToolMissing
-from audit.evidence.schema import CaseRecord
 from audit.plan import Backend, Plan, Selection, make
 from audit.project import Project, find
+from audit.records.run import CaseRecord
 from audit.spec import Case
 
 

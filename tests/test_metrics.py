@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from audit.evidence import store
+from audit.records import run as run_record
 
 from .conftest import Ran
 
@@ -17,7 +17,7 @@ def test_the_histogram_counts_every_element(softmax_project: Path, audit: Callab
     assert text.count(old) == 1
     source.write_text(text.replace(old, f'{old}\n    measured={{"y": "y"}},'))
     ran = audit(softmax_project, "run", "--shape", "softmax", "--axis", "n=33", "--variant", "fast", "--json")
-    evidence = store.load(Path(ran.json["evidence"]))
+    evidence = run_record.KIND.load(Path(ran.json["evidence"]))
     metrics = [metric for audited in evidence.audits for metric in audited.metrics]
     assert len(metrics) >= 2
     for metric in metrics:

@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from audit.bench import store as bench_store
-from audit.evidence import store
-from audit.report import render, render_bench, render_sanitize
-from audit.sanitize import store as sanitize_store
+from audit.records import bench as bench_record
+from audit.records import run as run_record
+from audit.records import sanitize
+from audit.report.bench_page import render_bench
+from audit.report.sanitize_page import render_sanitize
 
 from .conftest import ROOT
+from .report.rendered import render
 
 REPORTS = ROOT / "reports"
 RETAINED = sorted(path.parent for path in REPORTS.rglob("evidence.json*"))
@@ -27,12 +29,12 @@ def line(folder: Path) -> str:
 
 
 def test_there_is_evidence_of_every_shape() -> None:
-    assert {store.load(folder).plan.shape for folder in RETAINED} == {f"q{rows}" for rows in range(1, 9)}
+    assert {run_record.KIND.load(folder).plan.shape for folder in RETAINED} == {f"q{rows}" for rows in range(1, 9)}
 
 
 @pytest.mark.parametrize("folder", RETAINED, ids=lambda folder: folder.name)
 def test_retained_evidence_is_whole_and_indexed(folder: Path) -> None:
-    evidence = store.load(folder)
+    evidence = run_record.KIND.load(folder)
     on_both = [result for audit in evidence.audits for result in audit.results if result.check == "host"]
     elements = sum(int(result.detail.split()[0]) for result in on_both)
     assert all(result.verdict == "pass" for result in on_both)
@@ -45,7 +47,7 @@ def test_retained_evidence_is_whole_and_indexed(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", BENCHES, ids=lambda folder: folder.name)
 def test_a_retained_bench_is_whole_and_indexed(folder: Path) -> None:
-    bench = bench_store.load(folder).evidence
+    bench = bench_record.KIND.load(folder)
     differing = sum(one.differing for one in bench.checked)
     assert line(folder).startswith(f"| {bench.shape} | {'fail' if differing else 'pass'} |")
     assert "NVIDIA H200" in (bench.machine.device or "")
@@ -54,7 +56,7 @@ def test_a_retained_bench_is_whole_and_indexed(folder: Path) -> None:
 
 @pytest.mark.parametrize("folder", SESSIONS, ids=lambda folder: folder.name)
 def test_a_retained_session_is_whole_and_indexed(folder: Path) -> None:
-    session = sanitize_store.load(folder)
+    session = sanitize.KIND.load(folder)
     summary = session.summary
     said = line(folder)
     assert said.startswith(f"| {session.plan.shape} | {summary.verdict} |")

@@ -22,8 +22,8 @@ from audit.backends.driver import DeviceInfo
 from audit.backends.outcome import Completed, Crashed, Outcome, TimedOut
 from audit.backends.replay import ORDER, REPORT, Mode, Order
 from audit.backends.workers import Workers
-from audit.build.cuda import CubinBuild
 from audit.bundle import Bundle
+from audit.compile.cuda import CubinBuild
 from audit.errors import PlanError, ToolMissing
 
 _CUBIN = "cuda.cubin"

@@ -13,8 +13,8 @@ import numpy as np
 
 from audit.backends import child
 from audit.backends.outcome import Outcome
-from audit.build.host import HostBuild
 from audit.bundle import Argument, Bundle
+from audit.compile.host import HostBuild
 
 _SCRIPT, _REPORT = "host.script", "host.report"
 

@@ -19,8 +19,8 @@ import msgspec
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
 from audit.backends.launches import LaunchError, Launches, Seen, load_kernels, unload
 from audit.backends.memory import DeviceBuffers
-from audit.build.identity import fnv1a64
 from audit.bundle import MANIFEST, Bundle
+from audit.compile.identity import fnv1a64
 
 ORDER, REPORT = "cuda.json", "cuda.report"
 Mode = Literal["plain", "graph"]

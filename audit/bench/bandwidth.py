@@ -7,8 +7,8 @@ from typing import Any
 from audit.backends.driver import Driver
 from audit.bench.arrays import Comparison, Region
 from audit.bench.clock import Clock
-from audit.bench.schema import Bandwidth
 from audit.errors import AuditError
+from audit.records.bench import Bandwidth
 
 _SHARE = 64  # of the device's memory: many times its caches
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ctypes import byref, c_float, c_void_p
 
 from audit.backends.driver import Driver
-from audit.bench.schema import Method, Pair
+from audit.records.bench import Method, Pair
 
 Replay = Callable[[], None]
 """Puts one replay of an arm on the stream, and waits for nothing."""

@@ -1,6 +1,6 @@
 """A frozen curve: what each arm cost at each context when it was admitted, and how a later bench compares with it.
 
-A curve is one file of the project, `reports/curves/<shape>-<device>.json`, written once and never overwritten.
+A curve is `curves/<shape>-<device>.json` in a project's folder of reports, written once and never overwritten.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from typing import Literal
 import msgspec
 
 from audit.bench.pairs import Arm, added, arms
-from audit.bench.schema import BenchEvidence
 from audit.errors import EvidenceError
-from audit.evidence import folder
+from audit.records import folder
+from audit.records.bench import BenchRecord
 
 SCHEMA = 1
-CURVES = Path("reports/curves")
+CURVES = "curves"
 
 
 class Frozen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,7 +88,7 @@ class Comparison(msgspec.Struct, frozen=True):
     added: tuple[AddedRow, ...] = ()
 
 
-def of(evidence: BenchEvidence) -> Curve:
+def of(evidence: BenchRecord) -> Curve:
     """The curve of a bench; EvidenceError where it timed nothing or names no device."""
     device, driver = device_of(evidence)
     found = arms(evidence)
@@ -112,7 +112,7 @@ def of(evidence: BenchEvidence) -> Curve:
     )
 
 
-def device_of(evidence: BenchEvidence) -> tuple[str, str]:
+def device_of(evidence: BenchRecord) -> tuple[str, str]:
     """(name and architecture, driver and the rest) of the GPU, split at ", driver"; EvidenceError without one."""
     if not evidence.machine.device:
         raise EvidenceError(f"bench of {evidence.shape}: expected a GPU's name in the record's machine; bench again")
@@ -120,15 +120,15 @@ def device_of(evidence: BenchEvidence) -> tuple[str, str]:
     return device, driver or "unknown"
 
 
-def path(root: Path, shape: str, device: str) -> Path:
-    """Where the curve of a shape on a device stands in a project; `device` as `device_of` gives it."""
+def path(reports: Path, shape: str, device: str) -> Path:
+    """Where the curve of a shape on a device lies among the reports; `device` as `device_of` gives it."""
     slug = re.sub(r"[^a-z0-9]+", "-", device.partition(",")[0].lower()).strip("-")
-    return root / CURVES / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', shape)}-{slug}.json"
+    return reports / CURVES / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', shape)}-{slug}.json"
 
 
-def freeze(root: Path, curve: Curve) -> Path:
-    """Write a curve into the project, once; its file. EvidenceError where there is one already."""
-    file = path(root, curve.shape, curve.device)
+def freeze(reports: Path, curve: Curve) -> Path:
+    """Write a curve into the folder of reports, once; its file. EvidenceError where there is one already."""
+    file = path(reports, curve.shape, curve.device)
     aside = file.with_name(f".{file.name}.{secrets.token_hex(3)}.partial")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -165,13 +165,13 @@ def decode(raw: bytes, where: Path) -> Curve:
     return curve
 
 
-def find(root: Path, evidence: BenchEvidence) -> Curve | None:
+def find(reports: Path, evidence: BenchRecord) -> Curve | None:
     """The frozen curve of a bench's shape on its device, where the project has one."""
-    file = path(root, evidence.shape, device_of(evidence)[0])
+    file = path(reports, evidence.shape, device_of(evidence)[0])
     return load(file) if file.exists() else None
 
 
-def compare(curve: Curve, evidence: BenchEvidence) -> Comparison:
+def compare(curve: Curve, evidence: BenchRecord) -> Comparison:
     """A bench beside a frozen curve: absolute cost, and cost per added 1,024 tokens over the contexts of both.
 
     Inconclusive where device, shape, working set or layers differ, or nothing was timed in both.
@@ -216,7 +216,7 @@ def _added_rows(then: Frozen, now: Arm) -> list[AddedRow]:
     ]
 
 
-def _sentence(curve: Curve, evidence: BenchEvidence, driver: str, costs: tuple[CostRow, ...]) -> str:
+def _sentence(curve: Curve, evidence: BenchRecord, driver: str, costs: tuple[CostRow, ...]) -> str:
     ratios = [row.ratio for row in costs]
     words = [
         f"Compared with the curve frozen from the bench of {curve.started} on {curve.device} "

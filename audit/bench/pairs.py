@@ -10,8 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from audit.bench.schema import BenchEvidence, Pair, Point
 from audit.errors import EvidenceError
+from audit.records.bench import BenchRecord, Pair, Point
 
 Word = Literal["faster", "slower", "no difference"]
 STEP = 1024
@@ -77,7 +77,7 @@ class Added(msgspec.Struct, frozen=True):
     microseconds: float
 
 
-def figures(evidence: BenchEvidence) -> tuple[Figures, ...]:
+def figures(evidence: BenchRecord) -> tuple[Figures, ...]:
     """The figures of every pair, by context in the order of the record. EvidenceError for malformed times."""
     return tuple(_figures(pair, point, evidence.bandwidth.copy) for point in evidence.points for pair in point.pairs)
 
@@ -109,7 +109,7 @@ def floor_ms(moved: int, copy: float) -> float:
     return 1e3 * moved / copy
 
 
-def arms(evidence: BenchEvidence) -> tuple[Arm, ...]:
+def arms(evidence: BenchRecord) -> tuple[Arm, ...]:
     """Every variant and peer that was timed, in order of appearance. EvidenceError where one name is both."""
     kinds: dict[str, bool] = {}
     times: dict[str, dict[int, list[float]]] = {}

@@ -15,14 +15,14 @@ import msgspec
 from audit import __version__
 from audit.backends import cuda
 from audit.bench.arrays import comparison_build
-from audit.bench.schema import SCHEMA, BenchEvidence, Method
 from audit.bench.session import Entrant, Findings, Order
 from audit.bench.worker import FINDINGS, ORDER
-from audit.build.cuda import CubinBuild, compile_cubin
+from audit.compile.cuda import CubinBuild, compile_cubin
 from audit.errors import AuditError, EvidenceError, PlanError
-from audit.evidence import machine
 from audit.plan import PlannedVariant
 from audit.project import Project
+from audit.records import machine
+from audit.records.bench import SCHEMA, BenchRecord, Method
 from audit.spec import AxisValue, Bench, Binary, Case, Operator
 
 _MODULE = "audit.bench.worker"
@@ -52,7 +52,7 @@ def bench(
     command: str,
     time_limit: float,
     say: Callable[[str], None],
-) -> BenchEvidence:
+) -> BenchRecord:
     """Time `variants` (parents before children) at `contexts`, in `folder`, which is left with what was measured.
 
     `axes` replace values of the working set's. `say` takes a line before each thing that is done.
@@ -93,7 +93,7 @@ def bench(
             raise AuditError(f"variant {name}: the binary that was timed is not the one that was built")
     for temporary in (ORDER, FINDINGS, *(entrant.cubin for entrant in (order.comparison, *entrants))):
         (folder / temporary).unlink()
-    return BenchEvidence(
+    return BenchRecord(
         schema=SCHEMA,
         kind="bench",
         tool=__version__,

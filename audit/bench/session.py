@@ -12,9 +12,9 @@ import numpy as np
 
 from audit.bench.arrays import Comparison
 from audit.bench.clock import Clock, Replay
-from audit.bench.schema import Bandwidth, Checked, Error, Method, Pair, Point, Skipped
 from audit.bench.workset import Contender, WorkingSet, check
 from audit.errors import AuditError, ToolMissing
+from audit.records.bench import Bandwidth, Checked, Error, Method, Pair, Point, Skipped
 from audit.spec import Array, AxisValue, Bench, Inputs, Shape
 
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from audit.bench.curve import Comparison
 from audit.bench.pairs import Figures, Spread, figures
-from audit.bench.schema import BenchEvidence
+from audit.records.bench import BenchRecord
 
 _HEAD = ("context", "pair", "A ms", "B ms", "B/A", "range", "A/A range", "verdict", "floor ms", "B x floor")
 _LEFT = {1, 7}  # columns of words
 _WIDEST = 48
 
 
-def table(evidence: BenchEvidence, comparison: Comparison | None = None) -> str:
+def table(evidence: BenchRecord, comparison: Comparison | None = None) -> str:
     """The text for a terminal: a sentence, the table, and one verdict a pair, then bytes, curve, what was skipped."""
     found = figures(evidence)
     lines = [described(evidence), "", *_aligned([_HEAD, *map(_cells, found)]), "", *verdicts(found)]
@@ -24,7 +24,7 @@ def table(evidence: BenchEvidence, comparison: Comparison | None = None) -> str:
     return "\n".join(lines)
 
 
-def described(evidence: BenchEvidence) -> str:
+def described(evidence: BenchRecord) -> str:
     """What was timed where and how, in a sentence; when and by which command stand beside it on the page."""
     method = evidence.method
     contexts = [point.context for point in evidence.points]
@@ -52,7 +52,7 @@ def verdicts(found: Sequence[Figures]) -> list[str]:
     return lines
 
 
-def bytes_lines(evidence: BenchEvidence) -> list[str]:
+def bytes_lines(evidence: BenchRecord) -> list[str]:
     """What the comparison of bytes found: one line in sum, and one for each that differs."""
     checked = evidence.checked
     total = sum(entry.nbytes for entry in checked)

@@ -21,7 +21,7 @@ from audit.bench.bandwidth import bandwidth
 from audit.bench.clock import Clock
 from audit.bench.session import Findings, Order, Session, torch_with_gpu
 from audit.bench.workset import Contender, WorkingSet
-from audit.build.identity import fnv1a64
+from audit.compile.identity import fnv1a64
 from audit.errors import AuditError
 from audit.project import find
 

@@ -13,7 +13,7 @@ from audit.backends.driver import Driver
 from audit.backends.launches import Launches, load_kernels
 from audit.bench.arrays import Arrays, Comparison, Region
 from audit.bench.clock import Replay
-from audit.bench.schema import Checked
+from audit.records.bench import Checked
 from audit.spec import Bench, Case, Inputs, Operator, Shape, Variant
 
 _THREAD_LOCAL = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL

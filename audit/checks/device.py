@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from audit.build.host import TARGETS
-from audit.build.tensor_cores import model_of
 from audit.checks.bytes import compare, tallied_once
 from audit.checks.result import Result
 from audit.checks.view import View
+from audit.compile.host import TARGETS
+from audit.compile.tensor_cores import model_of
 
 
 def graph(view: View) -> Iterator[Result]:

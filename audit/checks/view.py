@@ -11,8 +11,8 @@ import numpy as np
 from audit import arena
 from audit.arena import Snapshot
 from audit.backends.outcome import LaunchCount, Outcome
-from audit.build.identity import BuildIdentity
 from audit.bundle import Bundle
+from audit.compile.identity import BuildIdentity
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Variant
 
 

@@ -11,15 +11,15 @@ import msgspec
 
 from audit import plan as planning
 from audit.backends import cuda
-from audit.bench import curve, store
+from audit.bench import curve
 from audit.bench.run import bench
-from audit.bench.schema import BenchEvidence
 from audit.bench.text import table
 from audit.cli.main import INCONCLUSIVE, PASS
-from audit.cli.run import axis_values
 from audit.errors import PlanError
 from audit.project import find
-from audit.report.bench_page import render_bench
+from audit.records.bench import CURVE, BenchRecord, draft
+from audit.records.folder import encode
+from audit.report import pages
 
 
 @click.command(name="bench")
@@ -60,31 +60,32 @@ def command(
         raise PlanError(f"operator {operator.name}: declares no bench (Operator.bench), so there is nothing to time")
     cuda.require_device()
     planned = planning.planned_variants(operator, variants, full=True)
-    draft = store.Draft(out or project.root / project.settings.runs, shape)
+    partial = draft(out or project.runs, shape)
     evidence = bench(
         project,
         shape,
         planned,
         contexts or tuple(operator.bench.contexts),
-        draft.folder,
-        axes=dict(axis_values(axes)),
+        partial.folder,
+        axes=dict(planning.axis_values(axes)),
         peers=peers,
-        started=draft.started,
+        started=partial.started,
         command=shlex.join(["audit", *sys.argv[1:]]),
         time_limit=time_limit,
         say=lambda line: click.echo(line, err=True),
     )
-    frozen = curve.find(project.root, evidence)
+    frozen = curve.find(project.reports, evidence)
     compared = curve.compare(frozen, evidence) if frozen else None
-    path = draft.finish(evidence, render_bench(evidence, compared), frozen)
+    beside = {CURVE: encode(frozen)} if frozen else {}
+    path = partial.finish(evidence, {**beside, **pages(evidence, beside, project)})
     if as_json:
         click.echo(msgspec.json.encode({"evidence": str(path), "skipped": evidence.skipped}).decode())
     else:
         click.echo(f"{table(evidence, compared)}\nevidence {path}\nreport   {path / 'report.html'}")
     if freeze:
-        click.echo(f"curve    {curve.freeze(project.root, curve.of(evidence))}", err=as_json)
+        click.echo(f"curve    {curve.freeze(project.reports, curve.of(evidence))}", err=as_json)
     raise click.exceptions.Exit(INCONCLUSIVE if _differs(evidence) else PASS)
 
 
-def _differs(evidence: BenchEvidence) -> bool:
+def _differs(evidence: BenchRecord) -> bool:
     return any(checked.differing for checked in evidence.checked) or not evidence.points

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
-from audit.cli.report import home_of, load_record, write_page
+from audit.records.kinds import home_of, load_record
+from audit.report import write_page
 from audit.report.comparison import Comparison, Direction, compare, render_comparison
 
 _SHOWN = 20

@@ -12,11 +12,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from audit.build.host import build_host
 from audit.cli.main import PASS, USAGE
+from audit.compile.host import build_host
 from audit.errors import AuditError
-from audit.sanitize import compute_sanitizer, host
-from audit.sanitize.schema import TOOLS, Tool
+from audit.records.sanitize import TOOLS, Tool
+from audit.sanitize.device import compute_sanitizer
+from audit.sanitize.host import tools as host
 
 
 class Finding(msgspec.Struct, frozen=True):

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from audit import plan as planning
-from audit.build.frozen import freeze
-from audit.build.host import build_host
+from audit.compile.frozen import freeze
+from audit.compile.host import build_host
 from audit.errors import PlanError
 from audit.project import find
 from audit.spec import Binary

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from audit.evidence.schema import Audit
+from audit.records.run import Audit
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

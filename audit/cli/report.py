@@ -1,110 +1,67 @@
-"""`audit report`: evidence of an audit, a bench or sanitizers as one HTML page; and the list of what is retained."""
+"""`audit report`: a record as one HTML page; and the list of what is retained."""
 
 from __future__ import annotations
 
+import tempfile
 import webbrowser
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeAlias
 
 import click
 
-from audit.bench import curve
-from audit.bench import store as bench_store
-from audit.bench.schema import BenchEvidence
 from audit.errors import EvidenceError, ProjectError
-from audit.evidence import folder as folders
-from audit.evidence import packing, store
-from audit.evidence.schema import Evidence
-from audit.project import find
-from audit.report import index, pages, render_bench, render_sanitize
-from audit.report.surroundings import RETAINED, Surroundings, surroundings
-from audit.sanitize import store as sanitize_store
-from audit.sanitize.schema import SanitizeEvidence
-
-Record: TypeAlias = Evidence | BenchEvidence | SanitizeEvidence
-_RECORDS = (store.EVIDENCE, bench_store.BENCH, sanitize_store.SANITIZE)
+from audit.project import Project, find
+from audit.records.folder import REPORT, latest
+from audit.records.kinds import FILES, home_of, kind_in
+from audit.report import index, pages, write_page
 
 
 @click.command(name="report")
 @click.argument("evidence", type=click.Path(path_type=Path), required=False)
 @click.option("--output", "-o", type=click.Path(path_type=Path), help="Write the page there.")
 @click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
-@click.option("--index", "listing", is_flag=True, help="Write the list of all evidence in EVIDENCE (default: reports).")
+@click.option("--index", "listing", is_flag=True, help="List all records in EVIDENCE (default: reports) on one page.")
 @click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
 def command(evidence: Path | None, output: Path | None, show: bool, listing: bool, folder: Path) -> None:
-    """Render EVIDENCE (a folder that run, bench or sanitize wrote; the newest one if omitted) as one offline page.
+    """Show EVIDENCE (a folder that run, bench or sanitize wrote; default: the newest) as one offline page.
 
-    Without --output the page that the run itself wrote is named; with it a new one is rendered, and files beside it for
-    tables that are too long. With --index, index.html lists the evidence that a folder holds.
+    Prints the path of the page. A retained folder keeps no page: it is rendered from the record, into `runs/pages`
+    unless --output says where. With --index, index.html lists the records that a folder holds.
     """
-    if listing:
-        page = _index(evidence, output, folder)
-    else:
-        home = home_of(evidence) if evidence else _latest(folder)
-        rendered = _rendered(home, folder)
-        page = output or home / folders.REPORT
-        if output is not None:
-            files = rendered()
-            write_page(output, {output.name: files.pop(folders.REPORT), **files})
+    page = _index(evidence, output, folder) if listing else _page(evidence, output, folder)
     click.echo(str(page))
     if show:
         webbrowser.open(page.resolve().as_uri())
 
 
-def home_of(path: Path) -> Path:
-    """The folder of evidence, where its record is named."""
-    return path.parent if packing.plain(path.name) in _RECORDS else path
-
-
-def load_record(home: Path) -> Record:
-    """The verified record of a folder; which one lies there says which kind it is. EvidenceError for what is wrong."""
-    if packing.lies(home, sanitize_store.SANITIZE):
-        return sanitize_store.load(home)
-    if packing.lies(home, bench_store.BENCH):
-        return bench_store.load(home).evidence
-    return store.load(home)
-
-
-def write_page(page: Path, files: Mapping[str, bytes]) -> None:
-    """Write a page and the files beside it; EvidenceError where that cannot be."""
-    try:
-        for name, content in files.items():
-            (page.parent / name).write_bytes(content)
-    except OSError as error:
-        raise EvidenceError(f"{page}: the page cannot be written there ({error.strerror})") from None
-
-
-def _latest(folder: Path) -> Path:
-    project = find(folder)
-    return folders.latest(project.root / project.settings.runs, *_RECORDS)
+def _page(evidence: Path | None, output: Path | None, folder: Path) -> Path:
+    home = home_of(evidence) if evidence else latest(find(folder).runs, *FILES)
+    record, files = kind_in(home).read(home)
+    if output is None and REPORT in files:
+        return home / REPORT
+    project = _project(folder)
+    page = output or _pages_folder(project) / home.resolve().name / REPORT
+    rendered = pages(record, files, project)
+    write_page(page, {page.name: rendered.pop(REPORT), **rendered})
+    return page
 
 
 def _index(retained: Path | None, output: Path | None, folder: Path) -> Path:
     project = find(folder)
-    retained = retained or project.root / RETAINED
+    retained = retained or project.reports
     if not retained.is_dir():
-        raise EvidenceError(f"{retained}: expected a folder of retained evidence; name one")
+        raise EvidenceError(f"{retained}: expected a folder of retained records, but it does not exist; name one")
     page = output or retained / index.INDEX
     write_page(page, {page.name: index.render_index(index.entries(retained, project)).encode()})
     return page
 
 
-def _around(record: Evidence, folder: Path) -> Surroundings:
-    """What the project there knows beside a run; nothing where there is none: a page can be made anywhere."""
+def _project(folder: Path) -> Project | None:
+    """The project there, if there is one: a page can be made anywhere."""
     try:
-        return surroundings(find(folder), record.plan.operator)
+        return find(folder)
     except ProjectError:
-        return Surroundings()
+        return None
 
 
-def _rendered(home: Path, folder: Path) -> Callable[[], dict[str, bytes]]:
-    """Verified evidence, ready to be rendered: the page, and what lies beside it."""
-    record = load_record(home)
-    if isinstance(record, Evidence):
-        return lambda: pages(record, _around(record, folder))
-    if isinstance(record, SanitizeEvidence):
-        return lambda: {folders.REPORT: render_sanitize(record).encode()}
-    frozen = bench_store.load(home).curve
-    compared = curve.compare(frozen, record) if frozen else None
-    return lambda: {folders.REPORT: render_bench(record, compared).encode()}
+def _pages_folder(project: Project | None) -> Path:
+    return project.runs / "pages" if project else Path(tempfile.mkdtemp(prefix="kernel-audit-"))

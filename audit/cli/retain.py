@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from audit.cli.main import FINDINGS
-from audit.evidence.retain import retain
-from audit.evidence.verify import find, verify
 from audit.gate.formats.text import printable
 from audit.project import find as find_project
+from audit.records.retain import retain
+from audit.records.verify import find, verify
 
 
 @click.command(name="retain")

@@ -14,9 +14,8 @@ from audit.backends import cuda
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
 from audit.cli.progress import Progress
 from audit.errors import PlanError
-from audit.evidence.findings import findings
-from audit.evidence.schema import Evidence
 from audit.project import find
+from audit.records.run import RunRecord, findings
 from audit.run import run
 from audit.spec import AxisValue
 
@@ -81,9 +80,7 @@ def command(
     plan = planning.make(project, shape, selection, arch=arch or "sm_90", time_limit=time_limit, backend=device)
     words = shlex.join(["audit", *sys.argv[1:]])
     with Progress(plan.audits) as progress:
-        evidence, path = run(
-            project, plan, out or project.root / project.settings.runs, words, on_audit=progress.advance
-        )
+        evidence, path = run(project, plan, out or project.runs, words, on_audit=progress.advance)
     click.echo(_json(evidence, path) if as_json else _text(evidence, path))
     raise click.exceptions.Exit(_EXIT[evidence.summary.verdict])
 
@@ -94,39 +91,19 @@ def _named(names: tuple[str, ...]) -> tuple[str, ...] | None:
 
 def _axes(contexts: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, list[AxisValue]]:
     chosen: dict[str, list[AxisValue]] = {"context": list(contexts)} if contexts else {}
-    for name, value in axis_values(axes):
+    for name, value in planning.axis_values(axes):
         chosen.setdefault(name, []).append(value)
     return chosen
 
 
-def axis_values(words: tuple[str, ...]) -> list[tuple[str, AxisValue]]:
-    """What `--axis NAME=VALUE` says, once for each. Raises PlanError where it says something else."""
-    found = []
-    for word in words:
-        name, equals, value = word.partition("=")
-        if not equals or not value:
-            raise PlanError(f"--axis: expected NAME=VALUE, but got {word!r}")
-        found.append((name, _number(value)))
-    return found
-
-
-def _number(text: str) -> AxisValue:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
-
-
-def _json(evidence: Evidence, path: Path) -> str:
+def _json(evidence: RunRecord, path: Path) -> str:
     """verdict, planned, ran, passed, failed, inconclusive, seconds, and the evidence's folder."""
     summary = msgspec.structs.asdict(evidence.summary)
     del summary["vacuous"]
     return msgspec.json.encode({**summary, "evidence": str(path)}).decode()
 
 
-def _text(evidence: Evidence, path: Path) -> str:
+def _text(evidence: RunRecord, path: Path) -> str:
     summary = evidence.summary
     lines = []
     found = findings(evidence)

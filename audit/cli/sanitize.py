@@ -9,17 +9,17 @@ from pathlib import Path
 import click
 import msgspec
 
-from audit.build.host import check_arch
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
+from audit.compile.host import check_arch
 from audit.plan import Backend
 from audit.project import find
+from audit.records.sanitize import TOOLS, Checked, SanitizeRecord, Tool, told
+from audit.report import pages
 from audit.sanitize import plan as planning
+from audit.sanitize.device.engine import DeviceEngine
 from audit.sanitize.engine import Engine
-from audit.sanitize.on_device import DeviceEngine
-from audit.sanitize.on_host import HostEngine
-from audit.sanitize.schema import TOOLS, Checked, SanitizeEvidence, Tool
+from audit.sanitize.host.engine import HostEngine
 from audit.sanitize.session import sanitize
-from audit.sanitize.verdict import told
 
 _EXIT = {"pass": PASS, "fail": FINDINGS, "inconclusive": INCONCLUSIVE}
 _SHOWN = 12
@@ -78,19 +78,17 @@ def command(
         click.echo(f"{line} {checked.seconds} s", err=True)
 
     words = shlex.join(["audit", *sys.argv[1:]])
-    evidence, path = sanitize(
-        project, plan, engine, out or project.root / project.settings.runs, words, on_check=on_check
-    )
+    evidence, path = sanitize(project, plan, engine, out or project.runs, words, pages, on_check=on_check)
     click.echo(_json(evidence, path) if as_json else _text(evidence, path))
     raise click.exceptions.Exit(_EXIT[evidence.summary.verdict])
 
 
-def _json(evidence: SanitizeEvidence, path: Path) -> str:
+def _json(evidence: SanitizeRecord, path: Path) -> str:
     """The summary, and the evidence's folder."""
     return msgspec.json.encode({**msgspec.structs.asdict(evidence.summary), "evidence": str(path)}).decode()
 
 
-def _text(evidence: SanitizeEvidence, path: Path) -> str:
+def _text(evidence: SanitizeRecord, path: Path) -> str:
     summary, lines = evidence.summary, []
     troubled: dict[tuple[str, str, tuple[str, ...]], list[Checked]] = {}
     for one in evidence.checked:

@@ -8,9 +8,9 @@ import click
 import msgspec
 
 from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
-from audit.evidence.verify import Verified, find, verify
 from audit.gate.formats.text import printable
 from audit.project import find as find_project
+from audit.records.verify import Verified, find, verify
 
 _WORD = {"pass": "ok", "fail": "FAIL", "inconclusive": "inconclusive"}
 

@@ -6,16 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from audit.bench.schema import BenchEvidence
 from audit.capture.store import CaptureStore
 from audit.errors import CaptureError
-from audit.evidence.schema import Audit, Evidence
-from audit.evidence.verify import Verified, find, verify
-from audit.gate.grounds import listed
+from audit.gate.evaluation import listed
 from audit.gate.policy import Policy
 from audit.gate.verdict import WORST_FIRST, Condition, Standing
 from audit.plan import Backend, planned_variants
 from audit.project import Project
+from audit.records.bench import BenchRecord
+from audit.records.run import Audit, RunRecord
+from audit.records.verify import Verified, find, verify
 from audit.spec import Operator, Variant
 
 
@@ -36,7 +36,7 @@ def _closed(project: Project, operator: Operator, evidence: Sequence[Verified]) 
     it says closed it must be there."""
     planned = {variant.name for variant in planned_variants(operator, ()) if variant.status == "closed"}
     closed = {variant.name: variant.evidence for variant in operator.variants if variant.status == "closed"}
-    plans = [one.record.plan for one in evidence if one.sound and isinstance(one.record, Evidence)]
+    plans = [one.record.plan for one in evidence if one.sound and isinstance(one.record, RunRecord)]
     for plan in plans:
         if plan.operator == operator.name and not plan.pruned:
             planned |= {variant.name for variant in plan.variants if variant.status == "closed"}
@@ -131,7 +131,7 @@ def _shown(
             one = looked[key]
             if not one.sound:
                 wrong.append(f"its evidence {place} is not as it was: {one.told()}")
-            elif isinstance(one.record, BenchEvidence) and (differing := _differing(one.record, variant.name)):
+            elif isinstance(one.record, BenchRecord) and (differing := _differing(one.record, variant.name)):
                 wrong.append(f"its evidence {place} timed it with {differing:,} bytes unlike its parent's")
     newest = _newest(variant.name, operator.name, _device(policy), looked.values())
     by_verdict = {
@@ -150,13 +150,13 @@ def _device(policy: Policy) -> Backend:
     return "cuda" if any(rule.device == "cuda" for rule in policy.audits) else "host"
 
 
-def _differing(record: BenchEvidence, variant: str) -> int:
+def _differing(record: BenchRecord, variant: str) -> int:
     return sum(one.differing for one in record.checked if one.variant == variant)
 
 
 def _newest(variant: str, operator: str, device: Backend, evidence: Iterable[Verified]) -> list[Audit]:
     """Of each case the newest audit of a variant."""
-    records = [one.record for one in evidence if one.sound and isinstance(one.record, Evidence)]
+    records = [one.record for one in evidence if one.sound and isinstance(one.record, RunRecord)]
     found: dict[str, Audit] = {}
     for record in sorted(records, key=lambda record: record.started):
         if (record.plan.backend, record.plan.operator) == (device, operator):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from audit.errors import CaptureError, PlanError
-from audit.evidence.schema import Audit, Evidence
 from audit.gate import coverage
 from audit.gate.coverage import Pair, Spoken
+from audit.gate.evaluation import Grounds, Tally, listed
 from audit.gate.findings import of_audit
-from audit.gate.grounds import Grounds, Tally, listed
 from audit.gate.policy import AuditRule
 from audit.gate.verdict import Condition
 from audit.plan import Plan
+from audit.records.run import Audit, RunRecord
 from audit.vacuity import unseen
 
 
@@ -35,7 +35,7 @@ def conditions(grounds: Grounds, rule: AuditRule, shape: str) -> Iterator[Condit
         yield grounds.sources(f"sources {about}", rule.device, there)
 
 
-def _tally(grounds: Grounds, spoken: Mapping[Pair, Spoken[Evidence, Audit] | None]) -> Tally:
+def _tally(grounds: Grounds, spoken: Mapping[Pair, Spoken[RunRecord, Audit] | None]) -> Tally:
     tally = Tally()
     for (case, variant), one in spoken.items():
         where = f"{variant} in {case}"
@@ -65,7 +65,7 @@ def _cases(about: str, rule: AuditRule, measured: int, path: str) -> Condition:
 
 
 def _captures(
-    about: str, rule: AuditRule, plan: Plan, spoken: Mapping[Pair, Spoken[Evidence, Audit] | None], path: str
+    about: str, rule: AuditRule, plan: Plan, spoken: Mapping[Pair, Spoken[RunRecord, Audit] | None], path: str
 ) -> Iterator[Condition]:
     wanted = {case.id: case.capture for case in plan.cases if case.capture}
     if not wanted and not rule.minimum.captures:
@@ -84,7 +84,7 @@ def _captures(
 
 
 def _mutations(
-    about: str, rule: AuditRule, plan: Plan, there: Sequence[Spoken[Evidence, Audit]], path: str
+    about: str, rule: AuditRule, plan: Plan, there: Sequence[Spoken[RunRecord, Audit]], path: str
 ) -> Condition:
     """Could the checks of these cases have failed?"""
     cases = {case.id for case in plan.cases}

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from audit.evidence.schema import Audit, Evidence
-from audit.evidence.verify import Verified
 from audit.plan import Plan
-from audit.sanitize.schema import Checked, SanitizeEvidence, SanitizePlan, Tool
+from audit.records.run import Audit, RunRecord
+from audit.records.sanitize import Checked, SanitizePlan, SanitizeRecord, Tool
+from audit.records.verify import Verified
 
-_Record = TypeVar("_Record", Evidence, SanitizeEvidence)
+_Record = TypeVar("_Record", RunRecord, SanitizeRecord)
 _Result = TypeVar("_Result", Audit, Checked)
 
 
@@ -34,16 +34,16 @@ Pair = tuple[str, str]
 """A case's id and a variant's name."""
 
 
-def audits(plan: Plan, evidence: Iterable[Verified]) -> dict[Pair, Spoken[Evidence, Audit] | None]:
+def audits(plan: Plan, evidence: Iterable[Verified]) -> dict[Pair, Spoken[RunRecord, Audit] | None]:
     """Every audit that the plan asks for, None where nothing speaks for it.
 
     A case that ran its first step alone does not speak for all steps, nor one of another architecture.
     """
     wanted = {case.id: case for case in plan.cases}
-    found: dict[Pair, Spoken[Evidence, Audit] | None] = {
+    found: dict[Pair, Spoken[RunRecord, Audit] | None] = {
         (case.id, variant.label): None for case in plan.cases for variant in plan.variants
     }
-    for verified, record in _newest_first(evidence, Evidence):
+    for verified, record in _newest_first(evidence, RunRecord):
         if (record.plan.operator, record.plan.backend) != (plan.operator, plan.backend):
             continue
         ran = {one.case.id: one.case for one in record.cases}
@@ -59,13 +59,13 @@ def audits(plan: Plan, evidence: Iterable[Verified]) -> dict[Pair, Spoken[Eviden
 
 def checks(
     plan: SanitizePlan, tool: Tool, evidence: Iterable[Verified]
-) -> dict[Pair, Spoken[SanitizeEvidence, Checked] | None]:
+) -> dict[Pair, Spoken[SanitizeRecord, Checked] | None]:
     """Every run of one tool that the plan asks for, None where nothing speaks for it."""
     wanted = {case.id: case for case in plan.cases}
-    found: dict[Pair, Spoken[SanitizeEvidence, Checked] | None] = {
+    found: dict[Pair, Spoken[SanitizeRecord, Checked] | None] = {
         (case.id, variant): None for case in plan.cases for variant in plan.variants
     }
-    for verified, record in _newest_first(evidence, SanitizeEvidence):
+    for verified, record in _newest_first(evidence, SanitizeRecord):
         if (record.plan.operator, record.plan.backend) != (plan.operator, plan.backend):
             continue
         ran = {case.id: case for case in record.plan.cases}

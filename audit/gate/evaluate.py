@@ -8,14 +8,14 @@ from datetime import date
 import msgspec
 
 from audit import __version__
-from audit.evidence import machine
-from audit.evidence.verify import Verified
 from audit.gate import admission, audits, baseline, sanitizers
 from audit.gate.baseline import Accepted
-from audit.gate.grounds import Grounds
+from audit.gate.evaluation import Grounds
 from audit.gate.policy import Policy
 from audit.gate.verdict import SCHEMA, Condition, Gate, Standing, overall
 from audit.project import Project
+from audit.records import machine
+from audit.records.verify import Verified
 
 _NAMED = 3
 

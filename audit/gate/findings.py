@@ -12,13 +12,12 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from audit.build.identity import BuildIdentity, sha256_of_file
 from audit.checks.result import Result
-from audit.evidence.schema import Audit
+from audit.compile.identity import BuildIdentity, sha256_of_file
 from audit.gate.verdict import Found, Place
 from audit.plan import Plan
-from audit.sanitize.schema import Checked, Finding, Side
-from audit.sanitize.verdict import told
+from audit.records.run import Audit
+from audit.records.sanitize import Checked, Finding, Side, told
 
 _SHORTENED = 16
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")

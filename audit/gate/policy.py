@@ -33,8 +33,8 @@ from audit.errors import ProjectError
 from audit.plan import Backend, Plan, Selection
 from audit.plan import make as make_plan
 from audit.project import TABLE, Project
+from audit.records.sanitize import SanitizePlan, Tool
 from audit.sanitize.plan import make as make_sanitize_plan
-from audit.sanitize.schema import SanitizePlan, Tool
 from audit.spec import AxisValue, Operator, Status
 
 EVERYDAY = "everyday"
@@ -130,7 +130,7 @@ class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="ke
 
     audits: tuple[AuditRule, ...] = ()
     sanitizers: tuple[SanitizeRule, ...] = ()
-    retained: tuple[str, ...] = ("reports",)
+    retained: tuple[str, ...] = ()  # empty: the project's folder of reports
     stale: Literal["warn", "fail"] = "fail"
     defaults: tuple[Status, ...] = ("control", "admitted")
 
@@ -143,6 +143,8 @@ def load(project: Project, name: str) -> Policy:
     except msgspec.ValidationError as error:
         known = ", ".join(field.encode_name for field in msgspec.structs.fields(Policy))
         raise ProjectError(f"{_where(project, name)}: {error}; known keys: {known}") from None
+    if not policy.retained:
+        policy = msgspec.structs.replace(policy, retained=(project.settings.reports,))
     for rule in (*policy.audits, *policy.sanitizers):
         for shape in rule.shapes:
             if shape not in project.shapes():
@@ -176,7 +178,7 @@ def _merged(project: Project, name: str, below: tuple[str, ...] = ()) -> dict[st
     if not policies:
         raise ProjectError(
             f"{project.root / 'pyproject.toml'}: expected a table [tool.{TABLE}.gate.{name}] that says what must hold; "
-            f"`audit gate --help` shows one"
+            f"docs/gate.md shows one"
         )
     table = policies.get(name)
     if not isinstance(table, dict):

@@ -8,16 +8,17 @@ from pathlib import Path
 
 from audit.backends import cuda
 from audit.errors import CaptureError, EvidenceError, PlanError, ToolMissing
-from audit.evidence.verify import Verified, find, verify
 from audit.gate import baseline, coverage
 from audit.gate.evaluate import evaluate
 from audit.gate.policy import AuditRule, Policy, SanitizeRule, baseline_path, load
 from audit.gate.verdict import Gate
 from audit.project import Project
+from audit.records.verify import Verified, find, verify
+from audit.report import pages
 from audit.run import run
+from audit.sanitize.device.engine import DeviceEngine
 from audit.sanitize.engine import Engine
-from audit.sanitize.on_device import DeviceEngine
-from audit.sanitize.on_host import HostEngine
+from audit.sanitize.host.engine import HostEngine
 from audit.sanitize.session import sanitize
 
 _CANARY_LIMIT = 60.0  # seconds
@@ -46,7 +47,7 @@ def gate(
     known = {one.path.resolve() for one in evidence}
     evidence += [verify(home, project) for path in given for home in _named(path) if home.resolve() not in known]
     if may_run and not given:
-        evidence += _run(project, policy, evidence, runs or project.root / project.settings.runs, command, say)
+        evidence += _run(project, policy, evidence, runs or project.runs, command, say)
     return evaluate(
         project,
         name,
@@ -126,7 +127,7 @@ def _sanitize(
     engine: Engine = (
         DeviceEngine(None, _CANARY_LIMIT) if rule.device == "cuda" else HostEngine(rule.arch, _CANARY_LIMIT)
     )
-    found, path = sanitize(project, plan, engine, runs, command)
+    found, path = sanitize(project, plan, engine, runs, command, pages)
     say(f"{found.summary.verdict}: {found.summary.clean} of {plan.checks} clean in {found.summary.seconds} s")
     return path
 

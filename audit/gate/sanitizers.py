@@ -10,12 +10,12 @@ import msgspec
 from audit.errors import CaptureError, PlanError
 from audit.gate import coverage
 from audit.gate.coverage import Pair, Spoken
+from audit.gate.evaluation import Grounds, Tally
 from audit.gate.findings import of_session
-from audit.gate.grounds import Grounds, Tally
 from audit.gate.policy import SanitizeRule
 from audit.gate.verdict import Condition, Found
+from audit.records.sanitize import Checked, SanitizeRecord, Tool, complaints
 from audit.sanitize import suppressions
-from audit.sanitize.schema import Checked, SanitizeEvidence, Tool
 
 
 def conditions(grounds: Grounds, rule: SanitizeRule, shape: str) -> Iterator[Condition]:
@@ -45,11 +45,11 @@ def in_force(grounds: Grounds) -> Iterator[Condition]:
     use. To be asked after the rules."""
     if not grounds.suppressions and not any(record.suppressions for record in grounds.sessions.values()):
         return
-    told = dict.fromkeys(suppressions.complaints(grounds.suppressions, grounds.today, ()))
+    told = dict.fromkeys(complaints(grounds.suppressions, grounds.today, ()))
     for record in grounds.sessions.values():
         tools = [tool.tool for tool in record.tools]
         pruned = record.plan.pruned
-        told |= dict.fromkeys(suppressions.complaints(record.suppressions, grounds.today, tools, narrowed=pruned))
+        told |= dict.fromkeys(complaints(record.suppressions, grounds.today, tools, narrowed=pruned))
     yield Condition(
         name="suppressions",
         required="each in force and in use",
@@ -60,7 +60,7 @@ def in_force(grounds: Grounds) -> Iterator[Condition]:
     )
 
 
-def _tally(grounds: Grounds, spoken: Mapping[Pair, Spoken[SanitizeEvidence, Checked] | None]) -> Tally:
+def _tally(grounds: Grounds, spoken: Mapping[Pair, Spoken[SanitizeRecord, Checked] | None]) -> Tally:
     tally = Tally()
     for (case, variant), one in spoken.items():
         where = f"{variant} in {case}"
@@ -81,7 +81,7 @@ def _tally(grounds: Grounds, spoken: Mapping[Pair, Spoken[SanitizeEvidence, Chec
     return tally
 
 
-def _findings(grounds: Grounds, one: Spoken[SanitizeEvidence, Checked]) -> tuple[list[Found], list[Found]]:
+def _findings(grounds: Grounds, one: Spoken[SanitizeRecord, Checked]) -> tuple[list[Found], list[Found]]:
     """What was found, those that a suppression accepts apart; suppressions are those of the project today."""
     rules = [rule for rule in grounds.suppressions if rule.device in ("", one.record.plan.backend)]
     judged = suppressions.apply(rules, one.result.findings, grounds.today)
@@ -111,7 +111,7 @@ def _cases(about: str, rule: SanitizeRule, planned: int) -> Condition:
 
 
 def _canaries(
-    name: str, tool: Tool, rule: SanitizeRule, sessions: Mapping[Path, SanitizeEvidence], path: str
+    name: str, tool: Tool, rule: SanitizeRule, sessions: Mapping[Path, SanitizeRecord], path: str
 ) -> Condition:
     """Each session's own: those of one prove nothing of another."""
     own = [canary for record in sessions.values() for canary in record.canaries if canary.tool == tool]
@@ -132,7 +132,7 @@ def _canaries(
     )
 
 
-def _launches(name: str, there: Sequence[Spoken[SanitizeEvidence, Checked]], path: str) -> Condition:
+def _launches(name: str, there: Sequence[Spoken[SanitizeRecord, Checked]], path: str) -> Condition:
     seen = sum(one.result.launches for one in there)
     planned = sum(one.result.planned_launches for one in there)
     return Condition(

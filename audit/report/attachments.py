@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from audit.checks.result import Figure
-from audit.evidence.schema import Evidence
+from audit.records.run import RunRecord
 from audit.report.tables import ErrorRow, MetricRow, Row
 
 
@@ -67,7 +67,7 @@ def metrics(rows: Sequence[MetricRow]) -> Attachment:
     )
 
 
-def cases(evidence: Evidence, rows: Sequence[Row]) -> Attachment:
+def cases(evidence: RunRecord, rows: Sequence[Row]) -> Attachment:
     """Every case with each variant's verdict."""
     head = ("case", *(variant.label for variant in evidence.plan.variants))
     return table(
@@ -77,7 +77,7 @@ def cases(evidence: Evidence, rows: Sequence[Row]) -> Attachment:
     )
 
 
-def inputs(evidence: Evidence) -> Attachment:
+def inputs(evidence: RunRecord) -> Attachment:
     """What every case was given, by its digests."""
     head = ("case", "what it is", "sha256 of all inputs", "capture manifest sha256")
     described = evidence.plan.described

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import msgspec
 from markupsafe import Markup
 
-from audit.bench import text
+from audit.bench import curve, text
 from audit.bench.curve import Comparison
 from audit.bench.pairs import STEP, Added, Arm, Figures, added, arms, figures, floor_ms
-from audit.bench.schema import BenchEvidence
+from audit.project import Project
+from audit.records.bench import CURVE, BenchRecord
+from audit.records.folder import REPORT
 from audit.report.chart import Series, chart
+from audit.report.point import NamedPoint, Point
 from audit.report.template import template
 
 _CLASSES = {"faster": "pass", "slower": "fail", "no difference": "soft"}
@@ -25,7 +29,20 @@ class AddedCosts(msgspec.Struct, frozen=True):
     microseconds: dict[tuple[int, int], float]
 
 
-def render_bench(evidence: BenchEvidence, comparison: Comparison | None = None) -> str:
+def pages(record: BenchRecord, files: Mapping[str, bytes], _project: Project | None) -> dict[str, bytes]:
+    """The page of a bench, beside the frozen curve among its files, by name."""
+    frozen = curve.decode(files[CURVE], Path(CURVE)) if CURVE in files else None
+    return {REPORT: render_bench(record, curve.compare(frozen, record) if frozen else None).encode()}
+
+
+def points(record: BenchRecord) -> Iterator[NamedPoint]:
+    """What two benches can be compared by."""
+    for row in figures(record):
+        name = f"{row.b} beside {row.a}, {row.context:,} tokens"
+        yield ("pair", name), Point(f"{row.ratio.median:.4f} of its time", row.ratio.low, row.ratio.high)
+
+
+def render_bench(evidence: BenchRecord, comparison: Comparison | None = None) -> str:
     """The page for one bench, beside a frozen curve where it was compared with one. Everything in it is escaped.
 
     Raises EvidenceError where the record's times are malformed.
@@ -69,7 +86,7 @@ def _spans(rows: tuple[Added, ...]) -> dict[tuple[int, int], float]:
     return {(row.start, row.end): row.microseconds for row in rows}
 
 
-def _unlike(evidence: BenchEvidence, timed: tuple[Arm, ...]) -> list[str]:
+def _unlike(evidence: BenchRecord, timed: tuple[Arm, ...]) -> list[str]:
     """The variants of which bytes differ, and whether they were timed."""
     names = {arm.name for arm in timed}
     wrong = dict.fromkeys(entry.variant for entry in evidence.checked if entry.differing)

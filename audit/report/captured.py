@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from audit.checks.result import Verdict, worst
-from audit.evidence.schema import CaseRecord, Evidence
+from audit.records.run import CaseRecord, RunRecord
 
 Cell: TypeAlias = tuple[Verdict | Literal["absent", "unplanned"], str]
 _NAMED = re.compile(r"(?P<set>.*)/layer(?P<layer>\d{1,9})/rank(?P<rank>\d{1,9})")
@@ -36,7 +36,7 @@ class Coverage(msgspec.Struct, frozen=True):
         return ", ".join(f"{_many(len(grid.rows), 'layer')} × {_many(len(grid.ranks), 'rank')}" for grid in self.grids)
 
 
-def coverage(evidence: Evidence) -> Coverage:
+def coverage(evidence: RunRecord) -> Coverage:
     """What was captured, by layer and rank: a cell whose case did not run is absent, one without a case unplanned."""
     verdicts: dict[str, list[Verdict]] = {}
     for audit in evidence.audits:
@@ -58,7 +58,7 @@ def coverage(evidence: Evidence) -> Coverage:
     return Coverage(tuple(_grid(name, cells) for name, cells in sets.items()), tuple(others), planned, ran)
 
 
-def records(evidence: Evidence) -> list[CaseRecord]:
+def records(evidence: RunRecord) -> list[CaseRecord]:
     """The captured cases that ran, with the digest of each manifest."""
     return [record for record in evidence.cases if record.case.capture]
 

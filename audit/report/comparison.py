@@ -1,36 +1,21 @@
-"""Two evidences of one kind side by side: what changed, and whether for better or worse."""
+"""Two records of one kind side by side: what changed, and whether for better or worse."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Literal, TypeAlias
+from importlib import import_module
+from typing import Literal
 
 import msgspec
 
-from audit.bench.pairs import figures
-from audit.bench.schema import BenchEvidence
-from audit.build.identity import BuildIdentity
-from audit.checks.result import Verdict
+from audit.compile.identity import BuildIdentity
 from audit.errors import EvidenceError
-from audit.evidence.schema import Evidence
-from audit.report import tables
-from audit.report.conditions import conditions
-from audit.report.tables import value
+from audit.records.kinds import Record, kind_of
+from audit.report.point import NamedPoint, Point
 from audit.report.template import template
-from audit.sanitize.schema import SanitizeEvidence
 
-Record: TypeAlias = Evidence | BenchEvidence | SanitizeEvidence
 Direction = Literal["worse", "better", "other"]
 _JUDGED = ("verdict", "tool", "pair")
-_BADNESS = {"pass": 0.0, "inconclusive": 1.0, "absent": 1.0, "fail": 2.0}
-
-
-class Point(msgspec.Struct, frozen=True):
-    """One thing that two evidences can be compared by. Less is better, where it is a number between two bounds."""
-
-    text: str
-    low: float | None = None
-    high: float | None = None
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -70,10 +55,10 @@ class Comparison(msgspec.Struct, frozen=True):
 
 def compare(a: Record, b: Record, names: tuple[str, str]) -> Comparison:
     """B beside A. EvidenceError where they are of two kinds or shapes: they would have nothing in common."""
-    kinds = [f"{_kind(record)} of {_shape(record)}" for record in (a, b)]
+    kinds = [f"{kind_of(each).title} of {kind_of(each).headline(each).shape}" for each in (a, b)]
     if kinds[0] != kinds[1]:
         raise EvidenceError(
-            f"expected two evidences of one kind and shape, but got {kinds[0]} ({names[0]}) and {kinds[1]} ({names[1]})"
+            f"expected two records of one kind and shape, but got {kinds[0]} ({names[0]}) and {kinds[1]} ({names[1]})"
         )
     before, after = dict(_points(a)), dict(_points(b))
     common = before.keys() & after.keys()
@@ -108,45 +93,9 @@ def _direction(group: str, one: Point | None, other: Point | None) -> Direction 
     return None if group in ("pair", "condition") else "other"
 
 
-def _points(record: Record) -> Iterator[tuple[tuple[str, str], Point]]:
+def _points(record: Record) -> Iterator[NamedPoint]:
     yield from ((("identity", name), Point(text)) for name, text in _identity(record))
-    if isinstance(record, Evidence):
-        yield from _of_audit(record)
-    elif isinstance(record, SanitizeEvidence):
-        yield from _of_sanitizers(record)
-    else:
-        for row in figures(record):
-            name = f"{row.b} beside {row.a}, {row.context:,} tokens"
-            yield ("pair", name), Point(f"{row.ratio.median:.4f} of its time", row.ratio.low, row.ratio.high)
-
-
-def _of_audit(evidence: Evidence) -> Iterator[tuple[tuple[str, str], Point]]:
-    for one in conditions(evidence):
-        limit = f", {one.measured} of {one.limit}" if one.measured and one.limit else ""
-        yield ("condition", one.name), Point(f"{one.state}, {one.told}{limit}", *2 * (_BADNESS[one.state],))
-    ran = {(audit.case, audit.variant): audit.verdict for audit in evidence.audits}
-    for case in evidence.plan.cases:
-        for variant in evidence.plan.variants:
-            yield ("verdict", f"{variant.label}, {case.id}"), _verdict(ran.get((case.id, variant.label)))
-    for row in tables.error_table(evidence):
-        if row.result.measured:
-            error = value(row.result.measured)
-            yield ("error", f"{row.bound}, {row.variant}, {row.case}"), Point(row.result.measured.text, error, error)
-    for record in evidence.cases:
-        yield ("inputs", record.case.id), Point(record.inputs_sha256)
-
-
-def _of_sanitizers(evidence: SanitizeEvidence) -> Iterator[tuple[tuple[str, str], Point]]:
-    for one in evidence.checked:
-        yield ("tool", f"{one.tool}, {one.variant}, {one.case}"), _verdict(one.verdict)
-    for canary in evidence.canaries:
-        good = canary.found and canary.twin_clean
-        yield ("canary", f"{canary.tool}, {canary.name}"), _verdict("pass" if good else "inconclusive")
-
-
-def _verdict(verdict: Verdict | None) -> Point:
-    badness = _BADNESS[verdict or "absent"]
-    return Point(verdict or "did not run", badness, badness)
+    yield from import_module(kind_of(record).page).points(record)
 
 
 def _identity(record: Record) -> Iterator[tuple[str, str]]:
@@ -166,16 +115,8 @@ def _builds(builds: Mapping[str, BuildIdentity]) -> dict[str, BuildIdentity]:
 
 
 def _side(record: Record, name: str) -> Side:
-    verdict = "timed" if isinstance(record, BenchEvidence) else record.summary.verdict
+    verdict = kind_of(record).headline(record).verdict
     return Side(name, verdict, record.started, record.commit or "not in git", record.machine.device or "no GPU")
-
-
-def _kind(record: Record) -> str:
-    return {Evidence: "an audit", BenchEvidence: "a bench", SanitizeEvidence: "a session of sanitizers"}[type(record)]
-
-
-def _shape(record: Record) -> str:
-    return record.shape if isinstance(record, BenchEvidence) else record.plan.shape
 
 
 def render_comparison(comparison: Comparison) -> str:

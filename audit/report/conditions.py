@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from audit.checks.result import Figure, Result, Verdict, worst
-from audit.evidence.schema import Audit, Evidence
+from audit.records.run import Audit, RunRecord
 from audit.report.tables import used
 from audit.vacuity import unseen
 
@@ -41,7 +41,7 @@ class Count(msgspec.Struct, frozen=True):
     total: int
 
 
-def conditions(evidence: Evidence) -> list[Condition]:
+def conditions(evidence: RunRecord) -> list[Condition]:
     """Every condition, those that do not hold first, each group in the order of the plan."""
     found = [*_checks(evidence), _coverage(evidence), *_captured(evidence), _vacuity(evidence)]
     return sorted(found, key=lambda condition: ORDER[condition.state])
@@ -53,7 +53,7 @@ def counted(found: list[Condition]) -> Count:
     return Count(states.count("fail"), states.count("inconclusive"), len(states))
 
 
-def _checks(evidence: Evidence) -> list[Condition]:
+def _checks(evidence: RunRecord) -> list[Condition]:
     """One for each check and each bound or probe of it, in the plan's order."""
     results: dict[str, dict[str, list[tuple[Audit, Result]]]] = {check: {} for check in evidence.plan.checks}
     for audit in evidence.audits:
@@ -90,19 +90,19 @@ def _condition(name: str, pairs: list[tuple[Audit, Result]]) -> Condition:
     )
 
 
-def _coverage(evidence: Evidence) -> Condition:
+def _coverage(evidence: RunRecord) -> Condition:
     planned = {(case.id, variant.label) for case in evidence.plan.cases for variant in evidence.plan.variants}
     ran = planned & {(audit.case, audit.variant) for audit in evidence.audits}
     return _count("coverage: planned audits", len(ran), len(planned), "of what was planned ran")
 
 
-def _captured(evidence: Evidence) -> list[Condition]:
+def _captured(evidence: RunRecord) -> list[Condition]:
     planned = {case.id for case in evidence.plan.cases if case.capture}
     ran = planned & {audit.case for audit in evidence.audits}
     return [_count("coverage: captures", len(ran), len(planned), "captured cases ran")] if planned else []
 
 
-def _vacuity(evidence: Evidence) -> Condition:
+def _vacuity(evidence: RunRecord) -> Condition:
     asked = {e.mutation for e in evidence.exposures if e.applies or not evidence.plan.pruned}
     missed = unseen(evidence.exposures, pruned=evidence.plan.pruned)
     if not asked:

@@ -11,9 +11,9 @@ import msgspec
 from markupsafe import Markup
 
 from audit.checks.result import Result
-from audit.evidence.schema import Evidence
-from audit.report.bars import histogram
+from audit.records.run import RunRecord
 from audit.report.chart import Series, chart
+from audit.report.histogram import histogram
 from audit.report.tables import used
 
 _INDEX = re.compile(r"\b(\w{1,64})=(\d{1,9})")
@@ -60,7 +60,7 @@ class Distances(msgspec.Struct, frozen=True):
     picture: Markup
 
 
-def main_axis(evidence: Evidence) -> str | None:
+def main_axis(evidence: RunRecord) -> str | None:
     """The axis with the most values among the planned cases; None where no axis has two whole numbers above zero."""
     seen: dict[str, set[int]] = {}
     for case in evidence.plan.cases:
@@ -71,7 +71,7 @@ def main_axis(evidence: Evidence) -> str | None:
     return most if most and len(seen[most]) > 1 else None
 
 
-def curves(evidence: Evidence) -> Curves | None:
+def curves(evidence: RunRecord) -> Curves | None:
     """Error against the main axis; None where there is no such axis, or no bound."""
     axis = main_axis(evidence)
     at = {case.id: case.axes.get(axis) for case in evidence.plan.cases} if axis else {}
@@ -100,7 +100,7 @@ def _whole(values: list[int]) -> list[Series]:
     return [Series("the limit", dict.fromkeys((values[0], values[-1]), 1.0), muted=True)]
 
 
-def places(evidence: Evidence) -> list[Places]:
+def places(evidence: RunRecord) -> list[Places]:
     """By row and head, in the project's own names: the last two short dimensions in which worst elements are told."""
     told: dict[str, list[tuple[dict[str, int], Worst]]] = {}
     for bound, found, result in _bounded(evidence):
@@ -126,7 +126,7 @@ def places(evidence: Evidence) -> list[Places]:
     return grids
 
 
-def distances(evidence: Evidence) -> list[Distances]:
+def distances(evidence: RunRecord) -> list[Distances]:
     """The ULP histogram of every measured array (final and pre-cast, where a project declares both)."""
     totals: dict[str, Counter[int]] = {}
     for audit in evidence.audits:
@@ -142,7 +142,7 @@ def distances(evidence: Evidence) -> list[Distances]:
     return found
 
 
-def _bounded(evidence: Evidence) -> list[tuple[str, Worst, Result]]:
+def _bounded(evidence: RunRecord) -> list[tuple[str, Worst, Result]]:
     return [
         (result.check.partition(":")[2], Worst(used(result.measured, result.limit), audit.case, audit.variant), result)
         for audit in evidence.audits

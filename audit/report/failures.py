@@ -8,8 +8,7 @@ from itertools import islice
 
 import msgspec
 
-from audit.evidence.findings import Finding, findings
-from audit.evidence.schema import Audit, Evidence
+from audit.records.run import Audit, Finding, RunRecord, findings
 from audit.report import heat
 from audit.report.anchors import finding_anchor
 from audit.report.conditions import Condition
@@ -29,7 +28,7 @@ class Failure(msgspec.Struct, frozen=True):
     unmapped: bool
 
 
-def failures(evidence: Evidence, found: Sequence[Condition]) -> list[Failure]:
+def failures(evidence: RunRecord, found: Sequence[Condition]) -> list[Failure]:
     """The finding that each condition names first, then all others, as many as a page holds."""
     named = {
         finding_anchor(one.result.check, one.audit.variant, one.audit.case)
@@ -53,7 +52,7 @@ def _anchor(finding: Finding) -> str:
     return finding_anchor(finding.result.check, finding.audit.variant, finding.audit.case)
 
 
-def reproduce(evidence: Evidence, audit: Audit) -> str:
+def reproduce(evidence: RunRecord, audit: Audit) -> str:
     """The command that runs exactly one case of one variant (and its parents) again; empty where none is planned."""
     case = next((case for case in evidence.plan.cases if case.id == audit.case), None)
     variant = next((variant for variant in evidence.plan.variants if variant.label == audit.variant), None)

@@ -8,14 +8,12 @@ from urllib.parse import quote
 
 import msgspec
 
-from audit.bench.schema import BenchEvidence
 from audit.checks.result import Verdict
-from audit.evidence import folder, verify
-from audit.evidence.schema import Evidence
-from audit.evidence.verify import Record, Verified
 from audit.project import Project
+from audit.records import folder, verify
+from audit.records.kinds import kind_of
+from audit.records.verify import Verified
 from audit.report.template import template
-from audit.sanitize.schema import SanitizeEvidence
 
 Sources = Literal["current", "stale", "broken"]
 INDEX = "index.html"
@@ -56,26 +54,7 @@ def entry_of(verified: Verified, reports: Path) -> Entry:
         reason = next(fault for fault in verified.faults if fault.kind != "stale").kind
         return Entry(page, home, "", "", "", "", "inconclusive", reason, "broken")
     sources: Sources = "stale" if verified.faults else "current"
-    shape = record.shape if isinstance(record, BenchEvidence) else record.plan.shape
-    kind, verdict, told = _says(record)
+    says = kind_of(record).headline(record)
     device = record.machine.device or record.machine.processor
-    return Entry(page, home, kind, record.started, device, shape, verdict, told, sources)
-
-
-def _says(record: Record) -> tuple[str, Verdict, str]:
-    """Kind, verdict and a sentence."""
-    if isinstance(record, Evidence):
-        summary = record.summary
-        return "audit", summary.verdict, f"{summary.passed} of {summary.planned} audits passed"
-    if isinstance(record, SanitizeEvidence):
-        found = record.summary
-        told = f"{found.clean} of {found.planned} clean, {found.canaries_found} of {found.canaries} canaries found"
-        return "sanitizers", found.verdict, told
-    differing = sum(one.differing for one in record.checked)
-    verdict: Verdict = "fail" if differing else "pass" if record.points and record.checked else "inconclusive"
-    pairs, compared = sum(len(point.pairs) for point in record.points), sum(one.nbytes for one in record.checked)
-    return (
-        "bench",
-        verdict,
-        f"{pairs} pair{'' if pairs == 1 else 's'} timed, {differing:,} of {compared:,} bytes differ",
-    )
+    name = kind_of(record).name
+    return Entry(page, home, name, record.started, device, says.shape, says.verdict, says.counts, sources)

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Mapping
 
 from audit.checks.result import Verdict, worst
+from audit.project import Project
+from audit.records.folder import REPORT
+from audit.records.sanitize import Checked, Finding, SanitizeRecord, Side
+from audit.report.point import NamedPoint, Point
 from audit.report.template import template
-from audit.sanitize.schema import Checked, Finding, SanitizeEvidence, Side
 
 _ORDER = {"fail": 0, "inconclusive": 1, "pass": 2}
 _MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
 
 
-def render_sanitize(evidence: SanitizeEvidence) -> str:
+def pages(record: SanitizeRecord, _files: Mapping[str, bytes], _project: Project | None) -> dict[str, bytes]:
+    """The page of a session, by name."""
+    return {REPORT: render_sanitize(record).encode()}
+
+
+def points(record: SanitizeRecord) -> Iterator[NamedPoint]:
+    """What two sessions can be compared by."""
+    for one in record.checked:
+        yield ("tool", f"{one.tool}, {one.variant}, {one.case}"), Point.of(one.verdict)
+    for canary in record.canaries:
+        good = canary.found and canary.twin_clean
+        yield ("canary", f"{canary.tool}, {canary.name}"), Point.of("pass" if good else "inconclusive")
+
+
+def render_sanitize(evidence: SanitizeRecord) -> str:
     """The page for one session. Everything from the evidence is escaped."""
     return template("sanitize.html.j2").render(
         evidence=evidence,
@@ -29,7 +47,7 @@ def render_sanitize(evidence: SanitizeEvidence) -> str:
     )
 
 
-def _matrix(evidence: SanitizeEvidence) -> list[tuple[str, list[tuple[Verdict | str, str]]]]:
+def _matrix(evidence: SanitizeRecord) -> list[tuple[str, list[tuple[Verdict | str, str]]]]:
     """A row for each variant, a cell for each tool: its verdict over all cases and a sentence; `absent` did not run."""
     rows = []
     for variant in evidence.plan.variants:
@@ -47,7 +65,7 @@ def _matrix(evidence: SanitizeEvidence) -> list[tuple[str, list[tuple[Verdict | 
     return rows
 
 
-def _reproduce(evidence: SanitizeEvidence, one: Checked) -> str:
+def _reproduce(evidence: SanitizeRecord, one: Checked) -> str:
     plan = evidence.plan
     words = ["audit", "sanitize", "--shape", plan.shape, "--tool", one.tool, "--variant", one.variant]
     return shlex.join([*words, "--case", one.case, *(["--device", "cuda"] if plan.backend == "cuda" else [])])

@@ -8,10 +8,10 @@ from collections import Counter
 
 import msgspec
 
-from audit.build.identity import BuildIdentity, CodeRecord, KernelRecord
 from audit.checks.result import Figure, Result
-from audit.evidence.schema import Audit, Evidence
+from audit.compile.identity import BuildIdentity, CodeRecord, KernelRecord
 from audit.metrics import Metric
+from audit.records.run import Audit, RunRecord
 from audit.spec import Case
 
 
@@ -32,7 +32,7 @@ class ErrorRow(msgspec.Struct, frozen=True):
     used: float  # the share of the limit that was used; infinity where there is no room at all
 
 
-def matrix(evidence: Evidence) -> list[Row]:
+def matrix(evidence: RunRecord) -> list[Row]:
     """Cases x variants as planned, failed rows first; what did not run is None."""
     ran = {(audit.case, audit.variant): audit for audit in evidence.audits}
     rows = [
@@ -42,7 +42,7 @@ def matrix(evidence: Evidence) -> list[Row]:
     return sorted(rows, key=lambda row: min(_rank(cell) for cell in row.cells))
 
 
-def error_table(evidence: Evidence) -> list[ErrorRow]:
+def error_table(evidence: RunRecord) -> list[ErrorRow]:
     """For each case, variant and bound the step that uses most of its limit, the most demanding first."""
     found: dict[tuple[str, str, str], ErrorRow] = {}
     for audit in evidence.audits:
@@ -66,7 +66,7 @@ class VacuityRow(msgspec.Struct, frozen=True):
     by: dict[str, int]
 
 
-def vacuity(evidence: Evidence) -> list[VacuityRow]:
+def vacuity(evidence: RunRecord) -> list[VacuityRow]:
     """The mutations of the plan, those that nothing caught first."""
     rows = []
     for name in dict.fromkeys(exposure.mutation for exposure in evidence.exposures):
@@ -85,7 +85,7 @@ class ProbeRow(msgspec.Struct, frozen=True):
     result: Result
 
 
-def probes(evidence: Evidence) -> list[ProbeRow]:
+def probes(evidence: RunRecord) -> list[ProbeRow]:
     """Every result of a probe, those that did not pass first."""
     found = [
         ProbeRow(audit.case, audit.variant, result.check.partition(":")[2], result)
@@ -104,7 +104,7 @@ class MetricRow(msgspec.Struct, frozen=True):
     metric: Metric
 
 
-def metric_rows(evidence: Evidence) -> list[MetricRow]:
+def metric_rows(evidence: RunRecord) -> list[MetricRow]:
     """Errors in numbers: for each case, variant and array the step with the largest relative L2, the largest first."""
     found: dict[tuple[str, str, str], MetricRow] = {}
     for audit in evidence.audits:
@@ -124,7 +124,7 @@ class BuildRow(msgspec.Struct, frozen=True):
     kernels: tuple[tuple[KernelRecord, int | None], ...]  # with the dynamic shared memory of a block, bytes, the most
 
 
-def build_rows(evidence: Evidence) -> list[BuildRow]:
+def build_rows(evidence: RunRecord) -> list[BuildRow]:
     """The cubins of a run; none where it executed on the host, or where older evidence does not describe them."""
     asked: dict[tuple[str, str], int] = {}
     for audit in evidence.audits:

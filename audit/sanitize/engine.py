@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from audit.build.identity import BuildIdentity
 from audit.bundle import Bundle
-from audit.sanitize.schema import Canary, Observed, Tool, ToolRecord
+from audit.compile.identity import BuildIdentity
+from audit.records.sanitize import Canary, Observed, Tool, ToolRecord
 from audit.spec import Variant
 
 

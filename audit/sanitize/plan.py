@@ -8,7 +8,7 @@ from audit.capture.store import CaptureStore
 from audit.errors import PlanError
 from audit.plan import Backend, planned_variants
 from audit.project import Project
-from audit.sanitize.schema import TOOLS, SanitizePlan, Tool
+from audit.records.sanitize import TOOLS, SanitizePlan, Tool
 from audit.spec import Case, Line, Operator, Shape
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -13,28 +13,31 @@ from pathlib import Path
 import msgspec
 
 from audit import __version__, bundle
-from audit.build.identity import BuildIdentity
 from audit.checks.result import Verdict
+from audit.compile.identity import BuildIdentity
 from audit.errors import CompileError, ToolMissing
-from audit.evidence import machine
 from audit.execution import step_loads
-from audit.given import case_inputs, load_capture
+from audit.inputs import case_inputs, load_capture
 from audit.project import Project
-from audit.report import render_sanitize
-from audit.sanitize import store, suppressions
-from audit.sanitize.engine import Engine
-from audit.sanitize.schema import (
+from audit.records import machine
+from audit.records.sanitize import (
     SCHEMA,
     Canary,
     Checked,
     Observed,
-    SanitizeEvidence,
     SanitizePlan,
+    SanitizeRecord,
     Suppression,
     Tool,
     ToolRecord,
+    complaints,
+    counted,
+    draft,
+    summarize,
 )
-from audit.sanitize.verdict import judge, summarize
+from audit.sanitize import suppressions
+from audit.sanitize.engine import Engine
+from audit.sanitize.verdict import judge
 from audit.spec import Case, Inputs
 
 _AT_ONCE = 8
@@ -46,15 +49,17 @@ def sanitize(
     engine: Engine,
     runs: Path,
     command: str,
+    render: Callable[[SanitizeRecord], Mapping[str, bytes]],
     *,
     on_check: Callable[[Checked], None] = lambda _: None,
-) -> tuple[SanitizeEvidence, Path]:
-    """Run a plan and write its evidence into a new folder of `runs`; the evidence and that folder.
+) -> tuple[SanitizeRecord, Path]:
+    """Run a plan and write its record into a new folder of `runs`; the record and that folder.
 
-    The plan is on disk before anything runs. A tool that is not there leaves what it was to check inconclusive.
+    The plan is on disk before anything runs. `render` makes the page, and any file beside it, by name. A tool that is
+    not there leaves what it was to check inconclusive.
     """
     rules = suppressions.concerning(project, suppressions.declared(project), plan.operator, plan.backend)
-    draft = store.Draft(runs, plan)
+    folder = draft(runs, plan)
     began = time.monotonic()
     records: dict[Tool, ToolRecord] = {}
     missing: dict[Tool, str] = {}
@@ -66,13 +71,13 @@ def sanitize(
         except (ToolMissing, CompileError) as error:
             missing[tool] = str(error)
     checked, builds = _checked(_Session(project, plan, engine, rules, tuple(canaries), missing), on_check)
-    counted = suppressions.counted(rules, (finding for one in checked for finding in one.findings))
-    complaints = suppressions.complaints(counted, _today(), tuple(records), narrowed=plan.pruned)
-    evidence = SanitizeEvidence(
+    used = counted(rules, (finding for one in checked for finding in one.findings))
+    wrong = complaints(used, _today(), tuple(records), narrowed=plan.pruned)
+    record = SanitizeRecord(
         schema=SCHEMA,
         kind="sanitize",
         tool=__version__,
-        started=draft.started,
+        started=folder.started,
         command=command,
         commit=machine.commit(project.root),
         plan=plan,
@@ -81,10 +86,10 @@ def sanitize(
         builds=builds,
         canaries=tuple(canaries),
         checked=checked,
-        suppressions=counted,
-        summary=summarize(plan, checked, canaries, complaints, round(time.monotonic() - began, 1)),
+        suppressions=used,
+        summary=summarize(plan, checked, canaries, wrong, round(time.monotonic() - began, 1)),
     )
-    return evidence, draft.finish(evidence, render_sanitize(evidence))
+    return record, folder.finish(record, render(record))
 
 
 class _Session(msgspec.Struct, frozen=True):

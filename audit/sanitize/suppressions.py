@@ -16,17 +16,17 @@ is no longer true of the source: both are complaints, and a session with a compl
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Any
 
 import msgspec
 
-from audit.build.sources import project_sources
+from audit.compile.sources import project_sources
 from audit.errors import AuditError, ProjectError
 from audit.plan import Backend
 from audit.project import TABLE, Project
-from audit.sanitize.schema import TOOLS, Finding, Suppression, Tool
+from audit.records.sanitize import TOOLS, Finding, Suppression, expired
 from audit.spec import Operator, Source
 
 _FIELDS = ("name", "tool", "kind", "where", "reason", "expires")
@@ -62,7 +62,7 @@ def concerning(
 
 def apply(rules: Iterable[Suppression], findings: Iterable[Finding], today: date) -> tuple[Finding, ...]:
     """The findings, each with the name of the first rule that suppresses it; an expired rule suppresses nothing."""
-    valid = [rule for rule in rules if not _expired(rule, today)]
+    valid = [rule for rule in rules if not expired(rule, today)]
     return tuple(
         msgspec.structs.replace(finding, suppressed=next((rule.name for rule in valid if matches(rule, finding)), ""))
         for finding in findings
@@ -78,35 +78,6 @@ def matches(rule: Suppression, finding: Finding) -> bool:
     return rule.where in (finding.kernel, re.split(r"[<(]", finding.kernel, maxsplit=1)[0])
 
 
-def counted(rules: Iterable[Suppression], findings: Iterable[Finding]) -> tuple[Suppression, ...]:
-    """The rules, each with the number of findings of the whole session that it suppressed."""
-    names = [finding.suppressed for finding in findings]
-    return tuple(msgspec.structs.replace(rule, used=names.count(rule.name)) for rule in rules)
-
-
-def complaints(
-    rules: Sequence[Suppression], today: date, ran: Collection[Tool], *, narrowed: bool = False
-) -> tuple[str, ...]:
-    """Why counted rules make a session fail, a sentence each.
-
-    Whether a rule is unused can only be told where its tool `ran`, over all that is planned by default: not if the
-    session was `narrowed` to some variants or cases.
-    """
-    found = []
-    for rule in rules:
-        if _expired(rule, today):
-            found.append(
-                f"suppression {rule.name!r} expired on {rule.expires}: mend what it suppresses, or give it a new date "
-                f"and reason in [tool.{TABLE}]"
-            )
-        elif rule.used == 0 and rule.tool in ran and not narrowed:
-            found.append(
-                f"suppression {rule.name!r} matched nothing ({rule.tool}, {rule.kind}, {rule.where}): remove it from "
-                f"[tool.{TABLE}]"
-            )
-    return tuple(found)
-
-
 def _lies_in(rule: Suppression, project: Project, operator: Operator) -> bool:
     """Whether a rule's file belongs to an operator's variants, or its kernel is named in one that does."""
     place = _PLACE.fullmatch(rule.where)
@@ -119,11 +90,6 @@ def _lies_in(rule: Suppression, project: Project, operator: Operator) -> bool:
         if place["file"] in files if place else any(name.search(text) for text in files.values()):
             return True
     return False
-
-
-def _expired(rule: Suppression, today: date) -> bool:
-    """A rule holds through its last day."""
-    return date.fromisoformat(rule.expires) < today
 
 
 def _rule(place: str, table: Mapping[str, Any]) -> Suppression:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
-from audit.checks.result import Verdict, worst
-from audit.sanitize.schema import Canary, Checked, Finding, Observed, SanitizePlan, SanitizeSummary, Tool
+from audit.checks.result import Verdict
+from audit.records.sanitize import Canary, Observed, Tool, told, unproven
 
 
 def judge(tool: Tool, observed: Observed, planned: int, canaries: Sequence[Canary]) -> tuple[Verdict, str]:
@@ -27,21 +27,6 @@ def judge(tool: Tool, observed: Observed, planned: int, canaries: Sequence[Canar
     if observed.findings:
         return "pass", f"nothing but {_counted(len(observed.findings), 'suppressed finding')}"
     return "pass", f"no finding in {_counted(planned, 'launch', 'launches')}"
-
-
-def unproven(tool: Tool, canaries: Sequence[Canary]) -> tuple[str, ...]:
-    """Why a tool's silence proves nothing in this session: what its canaries lack."""
-    own = [canary for canary in canaries if canary.tool == tool]
-    if not own:
-        return (f"no canary of {tool} ran in this session",)
-    missed = [one for one in own if not one.found]
-    noisy = [one for one in own if one.found and not one.twin_clean]
-    said = [("did not find the canary", missed), ("did not pass the clean twin of", noisy)]
-    return tuple(
-        f"{tool} {what} {ones[0].name}{f' and {len(ones) - 1} more' if len(ones) > 1 else ''}: {ones[0].detail}"
-        for what, ones in said
-        if ones
-    )
 
 
 def doubts(observed: Observed, planned: int) -> tuple[str, ...]:
@@ -86,45 +71,6 @@ def canary(
         shown = told(twin.findings[0]) if twin.findings else "; ".join(twin_doubts)
         said.append(f"the clean twin: {shown}")
     return Canary(name, tool, found, twin_clean, "; ".join(said) or told(of_kind[0]))
-
-
-def told(finding: Finding) -> str:
-    """A finding in a line: what, in which kernel, where."""
-    places = " and ".join(f"{side.file}:{side.line}" for side in finding.sides if side.line)
-    return f"{finding.kind} in {finding.kernel or 'no kernel'}{', ' + places if places else ''}: {finding.message}"
-
-
-def summarize(
-    plan: SanitizePlan,
-    checked: Iterable[Checked],
-    canaries: Iterable[Canary],
-    complaints: tuple[str, ...],
-    seconds: float,
-) -> SanitizeSummary:
-    """The verdict over a session: a finding, or a suppression that is no longer true, outweighs all; whatever was
-    planned and did not prove clean is inconclusive."""
-    checked, canaries = tuple(checked), tuple(canaries)
-    count = {verdict: sum(one.verdict == verdict for one in checked) for verdict in ("pass", "fail", "inconclusive")}
-    whole = len(checked) == plan.checks > 0
-    verdicts: list[Verdict] = [one.verdict for one in checked]
-    if complaints:
-        verdicts.append("fail")
-    if not whole:
-        verdicts.append("inconclusive")
-    reasons = dict.fromkeys(one.reason for one in checked if one.verdict != "pass")
-    return SanitizeSummary(
-        verdict=worst(verdicts),
-        planned=plan.checks,
-        ran=sum(one.launches > 0 for one in checked),
-        clean=count["pass"],
-        failed=count["fail"],
-        inconclusive=plan.checks - count["pass"] - count["fail"],
-        canaries=len(canaries),
-        canaries_found=sum(canary.found and canary.twin_clean for canary in canaries),
-        launches=sum(one.launches for one in checked),
-        seconds=seconds,
-        reasons=(*complaints, *reasons),
-    )
 
 
 def _killed(observed: Observed) -> str:

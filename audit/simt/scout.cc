@@ -23,7 +23,7 @@ const char* simt_trial_stack[2] = {nullptr, nullptr};
 }
 }
 
-// The linker sends calls of these functions here first (audit/build/instrumentation.py); the caller's return address,
+// The linker sends calls of these functions here first (audit/compile/instrumentation.py); the caller's return address,
 // which is what a report shows, stays on top of the stack.
 #if defined(__x86_64__)
 #define SIMT_WRITER(name)                        \

@@ -10,13 +10,13 @@ import pytest
 
 from audit import plan as planning
 from audit.backends import cuda
-from audit.build.cuda import compile_cubin
 from audit.checks import Result
+from audit.compile.cuda import compile_cubin
 from audit.errors import ToolMissing
-from audit.evidence import store
-from audit.evidence.schema import Evidence
 from audit.plan import Selection
 from audit.project import find
+from audit.records import run as run_record
+from audit.records.run import RunRecord
 from audit.run import run
 
 HERE = Path(__file__).parent
@@ -73,12 +73,12 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def on_device(
     project: Path, fake_driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str], tuple[Evidence, Path]]]:
+) -> Iterator[Callable[[str], tuple[RunRecord, Path]]]:
     """Audit the project on a driver with this fault. The driver is the children's alone: NVRTC wants none."""
     cuda.require_device.cache_clear()
     monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_driver))
 
-    def audit(fault: str) -> tuple[Evidence, Path]:
+    def audit(fault: str) -> tuple[RunRecord, Path]:
         monkeypatch.setenv("FAKE_CUDA", fault)
         found = find(project)
         plan = planning.make(found, "tried", Selection(), arch="sm_90", time_limit=60, backend="cuda")
@@ -88,16 +88,16 @@ def on_device(
     cuda.require_device.cache_clear()
 
 
-def results(evidence: Evidence, *checks: str) -> list[Result]:
+def results(evidence: RunRecord, *checks: str) -> list[Result]:
     (audited,) = evidence.audits
     return [result for result in audited.results if result.check in checks]
 
 
-def failed(evidence: Evidence) -> set[str]:
+def failed(evidence: RunRecord) -> set[str]:
     return {result.check for audit in evidence.audits for result in audit.results if result.verdict == "fail"}
 
 
-def test_every_execution_is_there_and_recorded(on_device: Callable[[str], tuple[Evidence, Path]]) -> None:
+def test_every_execution_is_there_and_recorded(on_device: Callable[[str], tuple[RunRecord, Path]]) -> None:
     evidence, folder = on_device("")
     assert evidence.summary.verdict == "pass"
     assert len(results(evidence, "graph")) == len(results(evidence, "host")) == 3
@@ -118,10 +118,10 @@ def test_every_execution_is_there_and_recorded(on_device: Callable[[str], tuple[
     assert [kernel.entry for kernel in device.code.kernels] == ["scale", "increment"]
     assert all(kernel.registers and kernel.spill_loads == 0 for kernel in device.code.kernels)
     assert "What the compiler says of the device code" in (folder / "report.html").read_text()
-    assert store.load(folder) == evidence
+    assert run_record.KIND.load(folder) == evidence
 
 
-def test_a_graph_that_is_stale_or_short_is_found_out(on_device: Callable[[str], tuple[Evidence, Path]]) -> None:
+def test_a_graph_that_is_stale_or_short_is_found_out(on_device: Callable[[str], tuple[RunRecord, Path]]) -> None:
     stale, _ = on_device("stale")
     assert failed(stale) == {"graph"}
     short, _ = on_device("short")

@@ -17,9 +17,9 @@ from audit.backends import Completed, Crashed, LaunchCount, Outcome, TimedOut, c
 from audit.backends.cuda import BOTH
 from audit.backends.driver import DeviceInfo
 from audit.backends.replay import Mode
-from audit.build.cuda import CubinBuild, compile_cubin
-from audit.build.identity import BuildIdentity, fnv1a64
 from audit.bundle import AGAIN, Bundle
+from audit.compile.cuda import CubinBuild, compile_cubin
+from audit.compile.identity import BuildIdentity, fnv1a64
 from audit.errors import PlanError, ToolMissing
 from audit.spec import Arg, Array, At, Axis, Buffer, Launch, Operator, Shape, Source, Variant
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from audit.bench.schema import (
+from audit.compile.identity import BuildIdentity
+from audit.records.bench import (
     SCHEMA,
     Bandwidth,
-    BenchEvidence,
+    BenchRecord,
     Checked,
     Error,
     Method,
@@ -15,8 +16,7 @@ from audit.bench.schema import (
     Point,
     Skipped,
 )
-from audit.build.identity import BuildIdentity
-from audit.evidence.schema import Machine
+from audit.records.machine import Machine
 
 DEVICE = "NVIDIA H200, sm_90, driver 580.159.04, CUDA 13.0"
 
@@ -34,7 +34,7 @@ def pair(
     return Pair(a, b, peer, tuple(a_ms), tuple(b_ms), tuple(a_ms if again_ms is None else again_ms))
 
 
-def bench(*points: Point, device: str | None = DEVICE, layers: int = 16) -> BenchEvidence:
+def bench(*points: Point, device: str | None = DEVICE, layers: int = 16) -> BenchRecord:
     """A bench of q6 at these points; a copy moves 4e12 bytes a second."""
     build = BuildIdentity(
         backend="cuda",
@@ -48,7 +48,7 @@ def bench(*points: Point, device: str | None = DEVICE, layers: int = 16) -> Benc
         binary_sha256="b" * 64,
         binary_fnv="f" * 16,
     )
-    return BenchEvidence(
+    return BenchRecord(
         schema=SCHEMA,
         kind="bench",
         tool="0.1.0",

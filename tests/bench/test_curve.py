@@ -9,13 +9,13 @@ import msgspec
 import pytest
 
 from audit.bench import curve
-from audit.bench.schema import BenchEvidence
 from audit.errors import EvidenceError
+from audit.records.bench import BenchRecord
 
 from .records import bench, pair, point
 
 
-def two_contexts(factor: float = 1.0, **changes: object) -> BenchEvidence:
+def two_contexts(factor: float = 1.0, **changes: object) -> BenchRecord:
     """control 1 ms and 2 ms, fast 0.5 ms and 1 ms, all but fast at 5,120 tokens scaled by `factor`."""
     made = bench(
         point(1024, pair(a_ms=[factor] * 5, b_ms=[0.5 * factor] * 5)),
@@ -27,7 +27,7 @@ def two_contexts(factor: float = 1.0, **changes: object) -> BenchEvidence:
 def test_a_curve_comes_back_as_it_was_frozen(tmp_path: Path) -> None:
     frozen = curve.of(two_contexts())
     file = curve.freeze(tmp_path, frozen)
-    assert file == tmp_path / "reports/curves/q6-nvidia-h200.json"
+    assert file == tmp_path / "curves/q6-nvidia-h200.json"
     assert curve.load(file) == frozen == curve.find(tmp_path, two_contexts())
     assert (frozen.device, frozen.driver) == ("NVIDIA H200, sm_90", "580.159.04, CUDA 13.0")
     assert [(arm.name, arm.ms) for arm in frozen.arms] == [

@@ -11,44 +11,50 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.bench import curve, store
-from audit.bench.schema import BenchEvidence
+from audit.bench import curve
 from audit.errors import EvidenceError
-from audit.report import render_bench
+from audit.records import bench as store
+from audit.records.bench import BenchRecord
+from audit.records.folder import encode
+from audit.report.bench_page import render_bench
 
 from ..conftest import Ran
 from .records import bench, pair, point
 
 
 @pytest.fixture
-def record() -> BenchEvidence:
+def record() -> BenchRecord:
     return bench(point(1024, pair()), point(5120, pair(b_ms=(0.6,) * 5)))
 
 
 @pytest.fixture
-def folder(tmp_path: Path, record: BenchEvidence) -> Path:
-    return store.Draft(tmp_path / "runs", "q6").finish(record, render_bench(record), curve.of(record))
+def folder(tmp_path: Path, record: BenchRecord) -> Path:
+    return store.draft(tmp_path / "runs", "q6").finish(
+        record, {"report.html": render_bench(record).encode(), "curve.json": encode(curve.of(record))}
+    )
 
 
-def test_what_was_written_can_be_read(folder: Path, record: BenchEvidence) -> None:
+def test_what_was_written_can_be_read(folder: Path, record: BenchRecord) -> None:
     assert folder.name.split("-")[1:3] == ["bench", "q6"]
     assert sorted(file.name for file in folder.iterdir()) == [
         "SHA256SUMS", "bench.json", "curve.json", "report.html", "statement.json"
     ]  # fmt: skip
     for path in (folder, folder / "bench.json"):
-        assert store.load(path) == store.Recorded(record, curve.of(record))
+        found, files = store.KIND.read(path)
+        assert found == store.KIND.load(path) == record
+        assert curve.decode(files["curve.json"], path) == curve.of(record)
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, check=True, capture_output=True)
 
 
-def test_no_curve_is_none(tmp_path: Path, record: BenchEvidence) -> None:
-    assert store.load(store.Draft(tmp_path, "q6").finish(record, "")).curve is None
+def test_a_bench_needs_no_curve(tmp_path: Path, record: BenchRecord) -> None:
+    assert store.KIND.load(store.draft(tmp_path, "q6").finish(record, {})) == record
 
 
 def test_an_unfinished_bench_is_none(tmp_path: Path) -> None:
-    draft = store.Draft(tmp_path, "q6")
+    draft = store.draft(tmp_path, "q6")
     assert list(tmp_path.iterdir()) == [draft.folder]
     with pytest.raises(EvidenceError, match="did not finish"):
-        store.load(draft.folder)
+        store.KIND.load(draft.folder)
 
 
 @pytest.mark.parametrize("name", ["bench.json", "curve.json", "report.html"])
@@ -57,14 +63,14 @@ def test_any_changed_byte_is_found(folder: Path, name: str) -> None:
     content[len(content) // 2] ^= 1
     (folder / name).write_bytes(content)
     with pytest.raises(EvidenceError, match="was altered"):
-        store.load(folder)
+        store.KIND.load(folder)
 
 
 @pytest.mark.parametrize("name", ["bench.json", "SHA256SUMS"])
 def test_a_missing_file_is_found(folder: Path, name: str) -> None:
     (folder / name).unlink()
     with pytest.raises(EvidenceError):
-        store.load(folder)
+        store.KIND.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -85,16 +91,18 @@ def test_foreign_records_are_refused(folder: Path, change: dict[str, object], wo
     lines = [f"{digest}  bench.json" if line.endswith("bench.json") else line for line in sums]
     (folder / "SHA256SUMS").write_text("".join(f"{line}\n" for line in lines))
     with pytest.raises(EvidenceError, match=words):
-        store.load(folder)
+        store.KIND.load(folder)
 
 
 def test_the_report_command_knows_both_kinds(
-    softmax_project: Path, audit: Callable[..., Ran], record: BenchEvidence, tmp_path: Path
+    softmax_project: Path, audit: Callable[..., Ran], record: BenchRecord, tmp_path: Path
 ) -> None:
     frozen = curve.of(record)
     page = render_bench(record, curve.compare(frozen, record))
     ran = audit(softmax_project, "run", "--shape", "softmax", "--variant", "fast", "--json")
-    made = store.Draft(softmax_project / "runs", "q6").finish(record, page, frozen)
+    made = store.draft(softmax_project / "runs", "q6").finish(
+        record, {"report.html": page.encode(), "curve.json": encode(frozen)}
+    )
     newest = max(made, Path(ran.json["evidence"]))
     assert audit(softmax_project, "report").out.strip() == str(newest / "report.html")
     for folder, first in ((made, "Bench — q6"), (Path(ran.json["evidence"]), "Pass — softmax")):
@@ -109,17 +117,17 @@ def test_the_report_command_knows_both_kinds(
 
 
 def test_a_bench_is_found_when_it_is_the_newest(
-    softmax_project: Path, audit: Callable[..., Ran], record: BenchEvidence
+    softmax_project: Path, audit: Callable[..., Ran], record: BenchRecord
 ) -> None:
-    made = store.Draft(softmax_project / "runs", "q6").finish(record, "page")
+    made = store.draft(softmax_project / "runs", "q6").finish(record, {"report.html": b"page"})
     assert audit(softmax_project, "report").out.strip() == str(made / "report.html")
 
 
 def test_malformed_times_are_the_users_to_mend(
-    softmax_project: Path, audit: Callable[..., Ran], record: BenchEvidence, tmp_path: Path
+    softmax_project: Path, audit: Callable[..., Ran], record: BenchRecord, tmp_path: Path
 ) -> None:
     broken = msgspec.structs.replace(record, points=(point(1024, pair(b_ms=())),))
-    made = store.Draft(softmax_project / "runs", "q6").finish(broken, "page")
+    made = store.draft(softmax_project / "runs", "q6").finish(broken, {"report.html": b"page"})
     ran = audit(softmax_project, "report", str(made), "-o", str(tmp_path / "page.html"))
     assert ran.code == 2
     assert "as many positive times" in ran.err

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from audit.bench import curve, text
-from audit.bench.schema import Checked
+from audit.records.bench import Checked
 
 from .records import bench, pair, point
 

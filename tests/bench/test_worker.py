@@ -10,12 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from audit.backends import cuda
-from audit.bench import store
-from audit.bench.schema import BenchEvidence
-from audit.build.cuda import compile_cubin
 from audit.cli.bench import command
+from audit.compile.cuda import compile_cubin
 from audit.errors import PlanError, ToolMissing
-from audit.evidence import folder
+from audit.records import bench as store
+from audit.records import folder
+from audit.records.bench import BenchRecord
 
 KERNELS = Path(__file__).parents[1] / "backends/kernels.cu"
 PROJECT = """
@@ -105,16 +105,16 @@ def project(tmp_path: Path, fake_driver: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.fixture
-def bench(project: Path) -> Callable[..., tuple[int, BenchEvidence]]:
-    def call(*words: str) -> tuple[int, BenchEvidence]:
+def bench(project: Path) -> Callable[..., tuple[int, BenchRecord]]:
+    def call(*words: str) -> tuple[int, BenchRecord]:
         done = CliRunner().invoke(command, ["--shape", "tried", "--project", str(project), *words])
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        return done.exit_code, store.load(folder.latest(project / "runs", store.BENCH)).evidence
+        return done.exit_code, store.KIND.load(folder.latest(project / "runs", store.KIND.file))
 
     return call
 
 
-def test_variants_are_checked_then_timed_in_pairs(bench: Callable[..., tuple[int, BenchEvidence]]) -> None:
+def test_variants_are_checked_then_timed_in_pairs(bench: Callable[..., tuple[int, BenchRecord]]) -> None:
     code, evidence = bench("--variant", "split")
     assert code == 0
     assert [point.context for point in evidence.points] == [10, 40]
@@ -146,7 +146,7 @@ def test_variants_are_checked_then_timed_in_pairs(bench: Callable[..., tuple[int
     assert set(evidence.builds) == {"control", "split"}
 
 
-def test_a_variant_whose_bytes_differ_is_not_timed(bench: Callable[..., tuple[int, BenchEvidence]]) -> None:
+def test_a_variant_whose_bytes_differ_is_not_timed(bench: Callable[..., tuple[int, BenchRecord]]) -> None:
     code, evidence = bench("--no-peers")
     assert code == 3
     assert {pair.b for point in evidence.points for pair in point.pairs} == {"split"}
@@ -156,7 +156,7 @@ def test_a_variant_whose_bytes_differ_is_not_timed(bench: Callable[..., tuple[in
     assert told.endswith("bytes differ from those of control")
 
 
-def test_a_closed_variant_is_timed_when_it_is_named(bench: Callable[..., tuple[int, BenchEvidence]]) -> None:
+def test_a_closed_variant_is_timed_when_it_is_named(bench: Callable[..., tuple[int, BenchRecord]]) -> None:
     _, evidence = bench("--no-peers", "--context", "40")
     assert "shut" not in evidence.builds
     code, evidence = bench("--no-peers", "--context", "40", "--variant", "shut")
@@ -165,7 +165,7 @@ def test_a_closed_variant_is_timed_when_it_is_named(bench: Callable[..., tuple[i
 
 
 def test_a_graph_that_does_nothing_is_found_out(
-    bench: Callable[..., tuple[int, BenchEvidence]], monkeypatch: pytest.MonkeyPatch
+    bench: Callable[..., tuple[int, BenchRecord]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CUDA", "stale")
     code, evidence = bench("--no-peers", "--variant", "split")

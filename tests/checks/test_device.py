@@ -11,12 +11,12 @@ import pytest
 
 from audit import arena, bundle
 from audit.backends import Completed, host
-from audit.build.host import build_host
-from audit.build.identity import BuildIdentity, CodeRecord, KernelRecord
 from audit.checks import Result, Step, View
 from audit.checks import device as checks
 from audit.checks.completion import completion
 from audit.checks.identity import identity
+from audit.compile.host import build_host
+from audit.compile.identity import BuildIdentity, CodeRecord, KernelRecord
 from audit.project import find
 from audit.spec import Shape
 

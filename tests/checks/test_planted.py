@@ -8,22 +8,22 @@ import pytest
 
 from audit import plan as planning
 from audit.checks import Result
-from audit.evidence.schema import Evidence
 from audit.plan import Selection
 from audit.project import find
+from audit.records.run import RunRecord
 from audit.run import run
 
 STORE = "out[i] = expf(in[i] - top) / total;"
 
 
-def audit(project: Path, time_limit: float = 60) -> Evidence:
+def audit(project: Path, time_limit: float = 60) -> RunRecord:
     found = find(project)
     selection = Selection(variants=["fast"], axes={"n": [33]})
     plan = planning.make(found, "softmax", selection, arch="sm_90", time_limit=time_limit)
     return run(found, plan, project / "runs", "test")[0]
 
 
-def failures(evidence: Evidence, variant: str = "fast") -> dict[str, Result]:
+def failures(evidence: RunRecord, variant: str = "fast") -> dict[str, Result]:
     """The first failed result of each check."""
     found: dict[str, Result] = {}
     for one in evidence.audits:

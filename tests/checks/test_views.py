@@ -10,10 +10,10 @@ import pytest
 
 from audit import bundle
 from audit.backends import Completed, host
-from audit.build.host import build_host
 from audit.checks import View
 from audit.checks.completion import completion
 from audit.checks.identity import identity
+from audit.compile.host import build_host
 from audit.project import find
 from audit.spec import Shape
 

@@ -10,11 +10,8 @@ from pathlib import Path
 
 import msgspec
 
-from audit.build.identity import BuildIdentity
 from audit.case import audit_case
-from audit.evidence import machine, store
-from audit.evidence.schema import SCHEMA, Evidence, summarize
-from audit.evidence.verify import Verified, find, verify
+from audit.compile.identity import BuildIdentity
 from audit.gate import baseline
 from audit.gate.evaluate import evaluate
 from audit.gate.policy import load
@@ -22,11 +19,15 @@ from audit.gate.verdict import Condition, Gate
 from audit.plan import Backend
 from audit.project import Project
 from audit.project import find as find_project
-from audit.sanitize import store as sanitize_store
+from audit.records import machine, sanitize
+from audit.records import run as run_record
+from audit.records import sanitize as sanitize_record
+from audit.records.run import SCHEMA, RunRecord, summarize
+from audit.records.sanitize import SCHEMA as SANITIZE_SCHEMA
+from audit.records.sanitize import Canary, Checked, Finding, SanitizeRecord, Side, Tool, ToolRecord
+from audit.records.sanitize import summarize as summarize_session
+from audit.records.verify import Verified, find, verify
 from audit.sanitize import suppressions
-from audit.sanitize.schema import SCHEMA as SANITIZE_SCHEMA
-from audit.sanitize.schema import Canary, Checked, Finding, SanitizeEvidence, Side, Tool, ToolRecord
-from audit.sanitize.verdict import summarize as summarize_session
 
 from ..conftest import ROOT
 
@@ -85,13 +86,13 @@ def project(folder: Path) -> Project:
     return made
 
 
-def audited(made: Project) -> Evidence:
+def audited(made: Project) -> RunRecord:
     """The policy's first rule, run."""
     plan = load(made, "everyday").audits[0].plan(made, "softmax")
     outcomes = [audit_case(made, plan, case, threads=1) for case in plan.cases]
     audits = tuple(audit for outcome in outcomes for audit in outcome.audits)
     exposures = tuple(exposure for outcome in outcomes for exposure in outcome.exposures)
-    return Evidence(
+    return RunRecord(
         schema=SCHEMA,
         tool="0",
         started=STARTED,
@@ -113,7 +114,7 @@ def session(
     found: bool = True,
     backend: Backend = "host",
     tools: tuple[Tool, ...] = ("synccheck",),
-) -> SanitizeEvidence:
+) -> SanitizeRecord:
     """The policy's sanitizers, as if run; `findings` are those of `fast`, `found` is of the last tool's canary."""
     plan = load(made, "everyday").sanitizers[0].plan(made, "softmax")
     plan = msgspec.structs.replace(plan, backend=backend, tools=tools)
@@ -145,9 +146,9 @@ def session(
         for variant in plan.variants
         for case in plan.cases
     )
-    counted = suppressions.counted(rules, (finding for one in checked for finding in one.findings))
-    complaints = suppressions.complaints(counted, day, plan.tools, narrowed=plan.pruned)
-    return SanitizeEvidence(
+    counted = sanitize_record.counted(rules, (finding for one in checked for finding in one.findings))
+    complaints = sanitize_record.complaints(counted, day, plan.tools, narrowed=plan.pruned)
+    return SanitizeRecord(
         schema=SANITIZE_SCHEMA,
         kind="sanitize",
         tool="0",
@@ -168,22 +169,22 @@ def session(
 def audited_builds(made: Project) -> dict[str, BuildIdentity]:
     """The builds of the evidence that is given."""
     (folder,) = (made.root / "given").glob("*/evidence.json")
-    return store.load(folder).builds
+    return run_record.KIND.load(folder).builds
 
 
-def write(evidence: Evidence, runs: Path) -> Path:
+def write(evidence: RunRecord, runs: Path) -> Path:
     """Whole evidence in a new folder of `runs`."""
-    return store.Draft(runs, evidence.plan.shape, evidence.plan).finish(evidence, {"report.html": b"<p>a page"})
+    return run_record.draft(runs, evidence.plan).finish(evidence, {"report.html": b"<p>a page"})
 
 
-def write_session(evidence: SanitizeEvidence, runs: Path) -> Path:
+def write_session(evidence: SanitizeRecord, runs: Path) -> Path:
     """A whole session in a new folder of `runs`."""
-    return sanitize_store.Draft(runs, evidence.plan).finish(evidence, "<p>a page")
+    return sanitize.draft(runs, evidence.plan).finish(evidence, {"report.html": b"<p>a page"})
 
 
-def rewrite(folder: Path, change: Callable[[Evidence], Evidence]) -> Path:
+def rewrite(folder: Path, change: Callable[[RunRecord], RunRecord]) -> Path:
     """Put whole evidence that was changed, its summary made again, in the place of what lies in a folder."""
-    evidence = change(store.load(folder))
+    evidence = change(run_record.KIND.load(folder))
     summary = summarize(evidence.plan, evidence.audits, evidence.exposures, evidence.summary.seconds)
     path = write(msgspec.structs.replace(evidence, summary=summary), folder.parent)
     shutil.rmtree(folder)

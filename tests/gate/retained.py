@@ -6,10 +6,10 @@ import json
 import shutil
 from pathlib import Path
 
-from audit.evidence import packing, store
 from audit.plan import Plan
 from audit.project import find
-from audit.sanitize import store as sanitize_store
+from audit.records import packing, sanitize
+from audit.records import run as run_record
 
 from ..conftest import ROOT
 
@@ -65,8 +65,8 @@ for _operator, _recorded in {recorded}.items():
 def newest(shape: str = "q1") -> Path:
     """The newest evidence of a shape on a GPU that is retained, of its whole default plan."""
     found = []
-    for file in (ROOT / "reports").rglob(f"{store.EVIDENCE}*"):
-        plan = json.loads(packing.read(file.parent, store.PLAN))
+    for file in (ROOT / "reports").rglob(f"{run_record.KIND.file}*"):
+        plan = json.loads(packing.read(file.parent, run_record.PLAN))
         if (plan["shape"], plan["backend"], plan["pruned"]) == (shape, "cuda", False):
             found.append(file.parent)
     return max(found, key=lambda folder: folder.name)
@@ -75,8 +75,8 @@ def newest(shape: str = "q1") -> Path:
 def newest_session() -> Path:
     """The newest retained session of a GPU's sanitizers that passed."""
     found = []
-    for file in (ROOT / "reports").rglob(f"{sanitize_store.SANITIZE}*"):
-        record = sanitize_store.load(file)
+    for file in (ROOT / "reports").rglob(f"{sanitize.KIND.file}*"):
+        record = sanitize.KIND.load(file)
         if record.plan.backend == "cuda" and record.summary.verdict == "pass":
             found.append(file.parent)
     return max(found, key=lambda folder: folder.name)
@@ -96,8 +96,8 @@ def copy(home: Path) -> Path:
     kept = [folder for folder in sorted({newest(), *named}) if folder.is_dir()]
     for folder in kept:
         shutil.copytree(folder, home / folder.relative_to(ROOT))
-    settle(home, [store.load(folder).plan for folder in kept if packing.lies(folder, store.EVIDENCE)])
-    ran = {variant.name for variant in store.load(newest()).plan.variants}
+    settle(home, [run_record.KIND.load(folder).plan for folder in kept if packing.lies(folder, run_record.KIND.file)])
+    ran = {variant.name for variant in run_record.KIND.load(newest()).plan.variants}
     live = [v.name for v in project.operators["scalar"].variants if v.status != "closed" and v.name in ran]
     assert {"control", "shared_kv"} <= set(live)
     (home / "pyproject.toml").write_text(POLICY.format(variants=json.dumps(live)))
@@ -137,7 +137,7 @@ def add_session(home: Path) -> None:
     folder = newest_session()
     if not (home / folder.relative_to(ROOT)).is_dir():
         shutil.copytree(folder, home / folder.relative_to(ROOT))
-    plan = sanitize_store.load(folder).plan
+    plan = sanitize.KIND.load(folder).plan
     operator = find(ROOT).operators[plan.operator]
     variants = [name for name in plan.variants if operator.variant(name).parent in (None, *plan.variants)]
     rule = SESSION.format(

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.bench import store as bench_store
-from audit.bench.schema import Checked
-from audit.evidence import store
-from audit.evidence.schema import Evidence
 from audit.gate.verdict import Condition
 from audit.project import Project, find
+from audit.records import bench as bench_record
+from audit.records import run as run_record
+from audit.records.bench import Checked
+from audit.records.run import RunRecord
 
 from ..bench.records import bench, pair, point
 from .made import audited_builds, condition, judge, rewrite
@@ -68,14 +68,14 @@ def test_evidence_that_fails(project: Project) -> None:
 
 def test_the_newest_of_a_case_decides(project: Project) -> None:
     folder = only(project.root / "reports")
-    good = store.load(folder)
+    good = run_record.KIND.load(folder)
     rewrite(folder, lambda evidence: msgspec.structs.replace(fails(evidence), started="2026-11-01T09:00:00+00:00"))
     place = named(project)
-    store.Draft(project.root / "reports", "softmax", good.plan).finish(good, {"report.html": b""})
+    run_record.draft(project.root / "reports", good.plan).finish(good, {"report.html": b""})
     assert admitted(project, place).verdict == "pass"
 
 
-def doubtful(evidence: Evidence) -> Evidence:
+def doubtful(evidence: RunRecord) -> RunRecord:
     audits = [
         msgspec.structs.replace(
             one,
@@ -109,7 +109,7 @@ def timed(project: Project, differing: int) -> Path:
         builds={"control": audited_builds(project)[next(iter(audited_builds(project)))]},
         checked=(Checked("fast", "control", 1024, 1000, differing),),
     )
-    return bench_store.Draft(project.root / "timed", "softmax").finish(record, "<p>")
+    return bench_record.draft(project.root / "timed", "softmax").finish(record, {})
 
 
 @pytest.mark.parametrize(("differing", "verdict"), [(0, "pass"), (3, "fail")])

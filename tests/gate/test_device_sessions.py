@@ -10,7 +10,7 @@ import pytest
 
 from audit.gate.verdict import Gate
 from audit.project import Project, find
-from audit.sanitize.schema import SanitizeEvidence, Tool
+from audit.records.sanitize import SanitizeRecord, Tool
 
 from .made import RACE, condition, judge, session, write_session, wrong
 from .test_evaluate import SUPPRESSION, only
@@ -36,7 +36,7 @@ def asked(project: Project) -> Project:
     return find(project.root)
 
 
-def retain(project: Project, evidence: SanitizeEvidence) -> None:
+def retain(project: Project, evidence: SanitizeRecord) -> None:
     write_session(evidence, project.root / "reports")
 
 

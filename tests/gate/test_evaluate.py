@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from audit.checks.result import Result
-from audit.evidence import store
-from audit.evidence.schema import Evidence
 from audit.gate.evaluate import evaluate
 from audit.gate.policy import Policy
 from audit.gate.verdict import overall
 from audit.project import Project, find
+from audit.records import run as run_record
+from audit.records.run import RunRecord
 from audit.spec import Case
 
 from .made import POLICY, RACE, STARTED, TODAY, audited, condition, judge, rewrite, session, write, write_session, wrong
@@ -38,10 +38,10 @@ def only(place: Path, record: str = "evidence.json") -> Path:
     return file.parent
 
 
-def without_case(case: Callable[[Case], bool]) -> Callable[[Evidence], Evidence]:
+def without_case(case: Callable[[Case], bool]) -> Callable[[RunRecord], RunRecord]:
     """Leave cases out of the plan and of everything else."""
 
-    def change(evidence: Evidence) -> Evidence:
+    def change(evidence: RunRecord) -> RunRecord:
         gone = {one.id for one in evidence.plan.cases if case(one)}
         assert gone
         kept = tuple(one for one in evidence.plan.cases if one.id not in gone)
@@ -108,7 +108,7 @@ def test_a_case_that_was_not_planned_is_inconclusive(project: Project) -> None:
 
 
 def test_a_case_of_the_first_step_does_not_speak_for_all(project: Project) -> None:
-    def change(evidence: Evidence) -> Evidence:
+    def change(evidence: RunRecord) -> RunRecord:
         cases = [msgspec.structs.replace(case, first_step_only=True) for case in evidence.plan.cases]
         records = [msgspec.structs.replace(one, case=case) for one, case in zip(evidence.cases, cases, strict=True)]
         plan = msgspec.structs.replace(evidence.plan, cases=tuple(cases))
@@ -118,7 +118,7 @@ def test_a_case_of_the_first_step_does_not_speak_for_all(project: Project) -> No
     assert condition(judge(project), "audits softmax on cuda").measured == "0 passed, 4 missing"
 
 
-def blind(evidence: Evidence) -> Evidence:
+def blind(evidence: RunRecord) -> RunRecord:
     """No check told noise from the right result."""
     seen = tuple(
         msgspec.structs.replace(one, caught_by=()) if one.mutation == "noise" else one for one in evidence.exposures
@@ -140,7 +140,7 @@ def test_too_few_mutations_are_inconclusive(project: Project) -> None:
     assert wrong(judge(project)) == {"mutations softmax on cuda": "inconclusive"}
 
 
-def fails(evidence: Evidence) -> Evidence:
+def fails(evidence: RunRecord) -> RunRecord:
     """The check of bytes fails for `fast` at n=33."""
     result = Result("bytes", "fail", "1 of 7 elements differs", step="live", where="y[rows=0, n=3]")
     audits = tuple(
@@ -163,11 +163,11 @@ def test_a_failed_check_fails_and_is_found(project: Project) -> None:
 
 def test_the_newest_evidence_decides(project: Project) -> None:
     folder = only(project.root / "reports")
-    good = store.load(folder)
+    good = run_record.KIND.load(folder)
     rewrite(folder, lambda evidence: msgspec.structs.replace(fails(evidence), started="2026-11-01T09:00:00+00:00"))
     assert judge(project).verdict == "fail"
     shutil.copytree(only(project.root / "given"), project.root / "reports/other")
-    store.Draft(project.root / "reports", "softmax", good.plan).finish(good, {"report.html": b""})
+    run_record.draft(project.root / "reports", good.plan).finish(good, {"report.html": b""})
     assert judge(project).verdict == "pass"
 
 
@@ -242,7 +242,7 @@ def test_a_rule_that_expired_before_the_session_fails(project: Project) -> None:
 
 @pytest.mark.parametrize(("pruned", "verdict"), [(True, "pass"), (False, "fail")])
 def test_a_closed_variant_in_a_default_plan_fails(project: Project, pruned: bool, verdict: str) -> None:
-    def closed(evidence: Evidence) -> Evidence:
+    def closed(evidence: RunRecord) -> RunRecord:
         control, fast = evidence.plan.variants
         variants = (control, msgspec.structs.replace(fast, status="closed", why="slower"))
         return msgspec.structs.replace(

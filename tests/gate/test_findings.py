@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.build.identity import BuildIdentity, sha256
+from audit.compile.identity import BuildIdentity, sha256
 from audit.gate.findings import fingerprint, of_session
-from audit.sanitize.schema import Checked, Finding, Side
+from audit.records.sanitize import Checked, Finding, Side
 
 SOURCE = "// a\nvoid k() {\n  x[i] = 1;\n  y = x[j];\n  x[i] = 1;\n}\n"
 RACE = Finding(

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from audit.evidence.verify import verify
 from audit.gate.run import gate
 from audit.gate.verdict import Gate
 from audit.project import Project, find
+from audit.records.verify import verify
 
 from ..conftest import ROOT, Ran
 from .made import condition, rewrite, wrong
@@ -59,7 +59,7 @@ def test_it_passes_and_a_release_asks_for_todays_sources(retained: Project) -> N
     assert "kernels/scalar/shared_kv.cu has changed" in sources.detail
 
 
-@pytest.mark.parametrize("file", ["evidence.json", "plan.json", "report.html"])
+@pytest.mark.parametrize("file", ["evidence.json", "plan.json", "statement.json"])
 def test_one_altered_byte_fails(retained: Project, file: str) -> None:
     (path,) = folder_of(retained).glob(f"{file}*")
     content = bytearray(path.read_bytes())

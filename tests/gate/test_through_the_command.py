@@ -13,10 +13,10 @@ import msgspec
 import pytest
 
 from audit.project import find
-from audit.sanitize import store as sanitize_store
+from audit.records import sanitize
+from audit.records import sanitize as sanitize_record
+from audit.records.sanitize import Finding, SanitizeRecord, Side, summarize
 from audit.sanitize import suppressions
-from audit.sanitize.schema import Finding, SanitizeEvidence, Side
-from audit.sanitize.verdict import summarize
 
 from ..conftest import ROOT, Ran
 from .made import rewrite, write_session
@@ -115,7 +115,7 @@ def test_one_capture_layer_missing(project: Path, audit: Audit) -> None:
 
 
 def test_one_canary_not_found(project: Path, audit: Audit) -> None:
-    def missed(record: SanitizeEvidence) -> SanitizeEvidence:
+    def missed(record: SanitizeRecord) -> SanitizeRecord:
         lost = msgspec.structs.replace(record.canaries[-1], found=False, detail="the planted fault was not reported")
         checked = tuple(
             msgspec.structs.replace(one, verdict="inconclusive", reason="its canary was not found")
@@ -138,7 +138,7 @@ def test_one_suppression_expired(project: Path, audit: Audit) -> None:
     settings = project / "pyproject.toml"
     plain = settings.read_text()
 
-    def suppress(record: SanitizeEvidence, expires: date) -> SanitizeEvidence:
+    def suppress(record: SanitizeRecord, expires: date) -> SanitizeRecord:
         tool = record.checked[-1].tool
         settings.write_text(plain + RULE.format(tool=tool, expires=expires.isoformat()))
         side = Side("write of 4 bytes", "the_kernel", "kernels/grouped/control.cu", 9)
@@ -149,7 +149,7 @@ def test_one_suppression_expired(project: Path, audit: Audit) -> None:
             record,
             started=started.isoformat(),
             checked=(*record.checked[:-1], last),
-            suppressions=suppressions.counted(rules, last.findings),
+            suppressions=sanitize_record.counted(rules, last.findings),
         )
 
     tool = rewrite_session(project, lambda record: suppress(record, date(2099, 1, 1))).checked[-1].tool
@@ -171,12 +171,12 @@ def test_one_kernel_source_line_changed_before_a_release(project: Path, audit: A
     assert "kernels/scalar/shared_kv.cu has changed" in first(ran)
 
 
-def rewrite_session(project: Path, change: Callable[[SanitizeEvidence], SanitizeEvidence]) -> SanitizeEvidence:
+def rewrite_session(project: Path, change: Callable[[SanitizeRecord], SanitizeRecord]) -> SanitizeRecord:
     """Put a session that was changed, its summary made again, in the place of the retained one."""
     folder = project / newest_session().relative_to(ROOT)
-    record = change(sanitize_store.load(folder))
+    record = change(sanitize.KIND.load(folder))
     day = datetime.fromisoformat(record.started).date()
-    complaints = suppressions.complaints(
+    complaints = sanitize_record.complaints(
         record.suppressions, day, tuple(tool.tool for tool in record.tools), narrowed=record.plan.pruned
     )
     summary = summarize(record.plan, record.checked, record.canaries, complaints, record.summary.seconds)

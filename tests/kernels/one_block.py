@@ -7,12 +7,12 @@ from pathlib import Path
 import msgspec
 
 from audit import bundle
-from audit.build.host import build_host
+from audit.compile.host import build_host
 from audit.project import find
-from audit.sanitize import host
-from audit.sanitize.host import BUILT_FOR, HostRun
-from audit.sanitize.host_output import observe
-from audit.sanitize.schema import Observed, Tool
+from audit.records.sanitize import Observed, Tool
+from audit.sanitize.host import tools as host
+from audit.sanitize.host.output import observe
+from audit.sanitize.host.tools import BUILT_FOR, HostRun
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPED = find(ROOT).operators["grouped"]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from audit.build.cuda import CubinBuild, compile_cubin
-from audit.build.host import TARGETS
-from audit.build.tensor_cores import model_of
+from audit.compile.cuda import CubinBuild, compile_cubin
+from audit.compile.host import TARGETS
+from audit.compile.tensor_cores import model_of
 from audit.errors import CompileError, ToolMissing
 from audit.project import find
 from tests.conftest import full_run

@@ -16,7 +16,7 @@ import pytest
 
 from audit import arena, bundle, formats
 from audit.backends import Completed, host
-from audit.build.host import build_host
+from audit.compile.host import build_host
 from audit.project import find
 from audit.spec import Array, Case, Inputs, Measured, Probe, Shape
 

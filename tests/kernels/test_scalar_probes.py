@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from audit import plan as planning
-from audit.evidence.schema import Evidence
 from audit.plan import Selection
 from audit.project import find
+from audit.records.run import RunRecord
 from audit.run import run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,7 +18,7 @@ SOURCE = "kernels/scalar/control.cu"
 NAMES = ("uniform", "position", "heads", "dimensions", "one_hot", "two_keys", "biased", "sparse")
 
 
-def audit(root: Path, context: int, runs: Path) -> Evidence:
+def audit(root: Path, context: int, runs: Path) -> RunRecord:
     """`control` under every probe at one context, in the small geometry."""
     project = find(root)
     plan = planning.make(project, "q1", Selection(variants=["control"], probes=NAMES), arch="sm_90", time_limit=60)
@@ -30,7 +30,7 @@ def audit(root: Path, context: int, runs: Path) -> Evidence:
     return run(project, msgspec.structs.replace(plan, cases=cases), runs, "test")[0]
 
 
-def probes(evidence: Evidence) -> dict[str, str]:
+def probes(evidence: RunRecord) -> dict[str, str]:
     """The verdict of each probe."""
     results = [result for one in evidence.audits for result in one.results]
     return {

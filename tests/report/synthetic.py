@@ -6,12 +6,13 @@ from collections.abc import Collection
 
 import numpy as np
 
-from audit.build.identity import BuildIdentity
 from audit.checks.result import Figure, Result, Verdict, worst
 from audit.checks.tally import tally
-from audit.evidence.schema import SCHEMA, Audit, CaseRecord, Evidence, Machine, summarize
+from audit.compile.identity import BuildIdentity
 from audit.metrics import Metric
 from audit.plan import Plan, PlannedVariant
+from audit.records.machine import Machine
+from audit.records.run import SCHEMA, Audit, CaseRecord, RunRecord, summarize
 from audit.spec import Case
 from audit.vacuity import Exposure
 
@@ -27,7 +28,7 @@ def synthetic(
     missing: Collection[tuple[int, int]] = (),
     name: str = "variant",
     case: str = "",
-) -> Evidence:
+) -> RunRecord:
     """Of `wrong` (case, variant) pairs bytes and bounds fail; `missing` ones did not run. The last two cases are
     captures. `name` begins every variant's name, `case` every capture's."""
     names = [f"{name}{at}" for at in range(variants)]
@@ -56,7 +57,7 @@ def synthetic(
     )
     ran = {audit.case for audit in audits}
     exposures = tuple(Exposure(each, plan.cases[0].id, True, ("error:final",)) for each in ("zeros", "noise"))
-    return Evidence(
+    return RunRecord(
         schema=SCHEMA,
         tool="0.1.0",
         started="2026-11-29T18:00:00+00:00",

@@ -12,8 +12,8 @@ import pytest
 
 from audit.bench import curve, text
 from audit.bench.pairs import arms
-from audit.bench.schema import BenchEvidence, Checked, Error, Skipped
-from audit.report import render_bench
+from audit.records.bench import BenchRecord, Checked, Error, Skipped
+from audit.report.bench_page import render_bench
 from audit.report.chart import Series, chart
 from audit.report.template import visible
 
@@ -24,7 +24,7 @@ NAMES = ("ordered_qk_pv", "page_specialized", "row_tiles", "shared_kv", "vector_
 PEERS = ("flash_attn_with_kvcache", "scaled_dot_product_attention")
 
 
-def large() -> BenchEvidence:
+def large() -> BenchRecord:
     """5 contexts x 8 pairs, six variants and two peers, times that grow with the context."""
     points = []
     for context in CONTEXTS:

@@ -9,17 +9,20 @@ from importlib import resources
 import msgspec
 import pytest
 
-from audit.evidence.schema import Evidence
 from audit.project import find
-from audit.report import pages, render, render_bench, render_sanitize
+from audit.records.run import RunRecord
+from audit.report import run_page
 from audit.report.anchors import case_anchor
+from audit.report.bench_page import render_bench
 from audit.report.comparison import compare, render_comparison
 from audit.report.index import Entry, entries, render_index
-from audit.report.surroundings import Closed, Failure, Session, Surroundings
+from audit.report.project_context import Closed, Failure, Session, Surroundings
+from audit.report.sanitize_page import render_sanitize
 
 from ..bench.records import bench, pair, point
 from ..conftest import ROOT
 from .conftest import Opened
+from .rendered import render
 from .synthetic import synthetic
 from .test_sanitize_page import session
 
@@ -36,7 +39,7 @@ WRONG = {(0, 1), (2, 2), (3, 1)}
 
 
 @pytest.fixture(scope="module")
-def evidence() -> Evidence:
+def evidence() -> RunRecord:
     """Six cases, three variants: three audits fail, one did not run."""
     return synthetic(6, 3, wrong=WRONG, missing={(4, 2)})
 
@@ -53,7 +56,7 @@ def in_sight(opened: Opened, selector: str) -> bool:
     return box is not None and box["y"] >= 0 and box["y"] + box["height"] <= 800
 
 
-def test_the_first_screen_tells_the_verdict_and_why(visit: Visit, evidence: Evidence) -> None:
+def test_the_first_screen_tells_the_verdict_and_why(visit: Visit, evidence: RunRecord) -> None:
     opened = visit(render(evidence))
     for selector in ("h1.fail", "section.verdict p", ".ranked", ".tiles", ".first .facts", "table.map .absent"):
         assert in_sight(opened, selector), selector
@@ -64,7 +67,7 @@ def test_the_first_screen_tells_the_verdict_and_why(visit: Visit, evidence: Evid
     assert (opened.said, len(opened.asked)) == ([], 1)
 
 
-def test_a_failed_condition_leads_to_its_finding(visit: Visit, evidence: Evidence) -> None:
+def test_a_failed_condition_leads_to_its_finding(visit: Visit, evidence: RunRecord) -> None:
     opened = visit(render(evidence))
     opened.page.click(".ranked td.fail a")
     finding = opened.page.locator("article.failure:target")
@@ -74,7 +77,7 @@ def test_a_failed_condition_leads_to_its_finding(visit: Visit, evidence: Evidenc
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_link_to_a_case_opens_it(visit: Visit, evidence: Evidence, scripts: bool) -> None:
+def test_a_link_to_a_case_opens_it(visit: Visit, evidence: RunRecord, scripts: bool) -> None:
     case = evidence.plan.cases[3]
     opened = visit(render(evidence), f"#{case_anchor(case.id)}", java_script_enabled=scripts)
     block = opened.page.locator("details.case", has=opened.page.locator(":target"))
@@ -83,7 +86,7 @@ def test_a_link_to_a_case_opens_it(visit: Visit, evidence: Evidence, scripts: bo
     assert case.id in block.inner_text()
 
 
-def test_filters_by_verdict_variant_and_text(visit: Visit, evidence: Evidence) -> None:
+def test_filters_by_verdict_variant_and_text(visit: Visit, evidence: RunRecord) -> None:
     opened = visit(render(evidence))
     page = opened.page
     assert len(shown(opened, "details.case")) == 6
@@ -103,7 +106,7 @@ def test_filters_by_verdict_variant_and_text(visit: Visit, evidence: Evidence) -
     assert opened.said == []
 
 
-def test_a_link_shows_what_was_filtered_away(visit: Visit, evidence: Evidence) -> None:
+def test_a_link_shows_what_was_filtered_away(visit: Visit, evidence: RunRecord) -> None:
     opened = visit(render(evidence))
     opened.page.uncheck("input[value=pass]")
     assert len(shown(opened, "details.case")) == 4
@@ -111,7 +114,7 @@ def test_a_link_shows_what_was_filtered_away(visit: Visit, evidence: Evidence) -
     opened.page.wait_for_function("document.querySelectorAll('details.case:not([hidden])').length == 5")
 
 
-def test_keys(visit: Visit, evidence: Evidence) -> None:
+def test_keys(visit: Visit, evidence: RunRecord) -> None:
     page = visit(render(evidence)).page
     focused = "document.activeElement.dataset.finding"
     page.keyboard.press("j")
@@ -132,7 +135,7 @@ def test_keys(visit: Visit, evidence: Evidence) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_colours_follow_the_system_and_the_switch(visit: Visit, evidence: Evidence, scheme: str) -> None:
+def test_colours_follow_the_system_and_the_switch(visit: Visit, evidence: RunRecord, scheme: str) -> None:
     page = visit(render(evidence), color_scheme=scheme).page
     background = "getComputedStyle(document.body).backgroundColor"
     light, dark = "rgb(255, 255, 255)", "rgb(13, 17, 23)"
@@ -167,7 +170,7 @@ def test_it_prints_on_paper_in_black_and_white(visit: Visit) -> None:
     assert page.locator(".map").first.evaluate("each => each.getBoundingClientRect().width") <= 2 * 1046
 
 
-def test_all_of_it_can_be_reached_by_the_keyboard(visit: Visit, evidence: Evidence) -> None:
+def test_all_of_it_can_be_reached_by_the_keyboard(visit: Visit, evidence: RunRecord) -> None:
     opened = visit(render(evidence))
     page = opened.page
     page.keyboard.press("Tab")
@@ -274,7 +277,7 @@ def test_hostile_names_do_no_harm(visit: Visit, name: str) -> None:
 def test_four_thousand_audits_paint_within_a_second(visit: Visit) -> None:
     """Measured 0.24 to 0.36 s on two busy cores, for a page of 3.1 MB about 39,343 results."""
     wrong = {(row, 2) for row in range(0, 667, 9)}
-    files = pages(synthetic(667, 6, wrong=wrong, missing={(5, 5)}))
+    files = run_page.render(synthetic(667, 6, wrong=wrong, missing={(5, 5)}))
     assert sum(len(content) for name, content in files.items() if name.endswith(".html")) <= 5_000_000
     opened = visit(files)
     paints = [opened.page.evaluate(PAINT)]

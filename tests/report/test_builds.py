@@ -7,25 +7,25 @@ import re
 import msgspec
 import pytest
 
-from audit.build.identity import CodeRecord, KernelRecord
-from audit.evidence import store
-from audit.evidence.schema import Evidence
-from audit.report import render
+from audit.compile.identity import CodeRecord, KernelRecord
+from audit.records import run as run_record
+from audit.records.run import RunRecord
 from audit.report.tables import build_rows
 
 from ..gate.retained import newest
+from .rendered import render
 
 
 @pytest.fixture(scope="module")
-def old() -> Evidence:
+def old() -> RunRecord:
     """Evidence of a GPU as it was before anything was recorded of its code."""
-    evidence = store.load(newest())
+    evidence = run_record.KIND.load(newest())
     builds = {key: msgspec.structs.replace(build, code=None) for key, build in evidence.builds.items()}
     audits = tuple(msgspec.structs.replace(audit, dynamic_shared={}) for audit in evidence.audits)
     return msgspec.structs.replace(evidence, builds=builds, audits=audits)
 
 
-def described(evidence: Evidence, code: CodeRecord, asked: tuple[int, ...]) -> Evidence:
+def described(evidence: RunRecord, code: CodeRecord, asked: tuple[int, ...]) -> RunRecord:
     """The evidence with a record of its first build's code, audits asking for `asked` bytes in turn."""
     key = evidence.audits[0].build
     assert key
@@ -43,7 +43,7 @@ def cells(page: str) -> list[str]:
     return re.findall(r'<td class="number">(.*?)</td>', row)
 
 
-def test_every_figure_is_in_its_column(old: Evidence) -> None:
+def test_every_figure_is_in_its_column(old: RunRecord) -> None:
     kernel = KernelRecord("splits<6>", "_Z6splits", 101, 960, 8, 16, 1276, 12)
     code = CodeRecord((kernel,), "nvdisasm V13.5.37", "5" * 64, ("HMMA.16816.F32", "HMMA.1688.F32"))
     evidence = described(old, code, (29_952, 97_536, 29_952))
@@ -55,12 +55,12 @@ def test_every_figure_is_in_its_column(old: Evidence) -> None:
     assert "nothing of what a launch achieves" in page
 
 
-def test_what_is_not_known_is_said(old: Evidence) -> None:
+def test_what_is_not_known_is_said(old: RunRecord) -> None:
     page = render(described(old, CodeRecord((KernelRecord("splits<6>", "_Z6splits"),)), ()))
     assert cells(page) == ["–"] * 7
     assert "not known: no nvdisasm on this machine reads the code" in page
 
 
-def test_evidence_without_it_has_no_such_table(old: Evidence) -> None:
+def test_evidence_without_it_has_no_such_table(old: RunRecord) -> None:
     assert build_rows(old) == []
     assert 'id="cubins"' not in render(old)

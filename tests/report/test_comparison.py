@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from audit.errors import EvidenceError
-from audit.evidence.schema import Evidence
+from audit.records.run import RunRecord
 from audit.report.comparison import compare, render_comparison
 
 from ..bench.records import bench, pair, point
@@ -77,7 +77,7 @@ def test_unlike_evidences_are_refused() -> None:
 
 
 def test_the_page_tells_all_of_it() -> None:
-    evidence: Evidence = synthetic(wrong={(1, 2)})
+    evidence: RunRecord = synthetic(wrong={(1, 2)})
     page = render_comparison(compare(synthetic(), evidence, ("<i>", "b")))
     assert "6 worse, 0 better, 0 other changes" in page
     assert "<i>" not in page

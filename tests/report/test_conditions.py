@@ -6,15 +6,15 @@ import msgspec
 import pytest
 
 from audit.checks.result import Figure, Result
-from audit.evidence.schema import Evidence, summarize
-from audit.report import render
+from audit.records.run import RunRecord, summarize
 from audit.report.conditions import Condition, conditions, counted
 from audit.vacuity import Exposure
 
+from .rendered import render
 from .synthetic import synthetic
 
 
-def of(evidence: Evidence) -> dict[str, Condition]:
+def of(evidence: RunRecord) -> dict[str, Condition]:
     return {condition.name: condition for condition in conditions(evidence)}
 
 

@@ -8,12 +8,13 @@ from datetime import date
 import msgspec
 import pytest
 
-from audit.report import render, render_sanitize
+from audit.records import sanitize as sanitize_record
+from audit.records.sanitize import summarize
 from audit.report.index import render_index
-from audit.sanitize import suppressions
-from audit.sanitize.session import summarize
+from audit.report.sanitize_page import render_sanitize
 
 from .conftest import Opened
+from .rendered import render
 from .synthetic import synthetic
 from .test_browser import ENTRY, in_sight
 from .test_sanitize_page import session
@@ -53,7 +54,7 @@ def test_a_canary_that_was_not_found(visit: Visit) -> None:
 
 def test_a_suppression_that_expired(visit: Visit) -> None:
     record = session()
-    complaints = suppressions.complaints(record.suppressions, date(2027, 1, 2), ())
+    complaints = sanitize_record.complaints(record.suppressions, date(2027, 1, 2), ())
     summary = summarize(record.plan, record.checked, record.canaries, complaints, 5.0)
     opened = visit(render_sanitize(msgspec.structs.replace(record, summary=summary)))
     assert in_sight(opened, "h1.fail")

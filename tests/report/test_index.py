@@ -64,4 +64,4 @@ def test_commands_write_index_and_comparison(softmax_project: Path, audit: Calla
     assert "verdict" in page.read_text()
     refused = audit(softmax_project, "report", "--index")
     assert (refused.code, refused.out) == (2, "")
-    assert "expected a folder of retained evidence" in refused.err
+    assert "expected a folder of retained records" in refused.err

@@ -11,26 +11,27 @@ import msgspec
 import pytest
 
 from audit import plan as planning
-from audit.evidence.schema import Evidence, summarize
 from audit.plan import Selection
 from audit.project import find
-from audit.report import pages, render
+from audit.records.run import RunRecord, summarize
+from audit.report import run_page
 from audit.report.failures import reproduce
 from audit.run import run
 
+from .rendered import render
 from .synthetic import synthetic
 
 PROJECT = Path(__file__).parents[1] / "projects/softmax"
 
 
 @pytest.fixture(scope="module")
-def evidence(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
+def evidence(tmp_path_factory: pytest.TempPathFactory) -> RunRecord:
     project = Path(shutil.copytree(PROJECT, tmp_path_factory.mktemp("report") / "softmax"))
     plan = planning.make(find(project), "softmax", Selection(axes={"n": [1, 33]}), arch="sm_90", time_limit=60)
     return run(find(project), plan, project / "runs", "audit run")[0]
 
 
-def test_verdict_and_counts_come_first(evidence: Evidence) -> None:
+def test_verdict_and_counts_come_first(evidence: RunRecord) -> None:
     page = render(evidence)
     first = " ".join(re.sub("<[^>]*>", "", page[page.index("<main>") :][:1200]).split())
     assert first.startswith(
@@ -39,7 +40,7 @@ def test_verdict_and_counts_come_first(evidence: Evidence) -> None:
     assert "Audits: 1 failed, 0 inconclusive, 5 passed, of 6 planned; 6 ran" in first
 
 
-def test_a_failure_shows_bits_place_and_command(evidence: Evidence) -> None:
+def test_a_failure_shows_bits_place_and_command(evidence: RunRecord) -> None:
     page = render(evidence)
     failed = next(audit for audit in evidence.audits if audit.verdict == "fail")
     assert re.search(r"the first y\[rows=\d+, n=\d+\] is 0x[0-9a-f]{8}, parent control has 0x[0-9a-f]{8}", page)
@@ -49,7 +50,7 @@ def test_a_failure_shows_bits_place_and_command(evidence: Evidence) -> None:
     assert reproduce(evidence, failed) in page
 
 
-def test_every_hash_is_there(evidence: Evidence) -> None:
+def test_every_hash_is_there(evidence: RunRecord) -> None:
     page = render(evidence)
     for build in evidence.builds.values():
         assert build.binary_sha256 in page
@@ -57,11 +58,11 @@ def test_every_hash_is_there(evidence: Evidence) -> None:
     assert all(record.inputs_sha256 in page for record in evidence.cases)
 
 
-def test_nothing_is_fetched_from_elsewhere(evidence: Evidence) -> None:
+def test_nothing_is_fetched_from_elsewhere(evidence: RunRecord) -> None:
     assert not re.search(r"""(src|href)\s*=\s*["'](?!#)|@import|url\(""", render(evidence))
 
 
-def test_what_did_not_run_is_shown_as_such(evidence: Evidence) -> None:
+def test_what_did_not_run_is_shown_as_such(evidence: RunRecord) -> None:
     partial = evidence.audits[:1]
     summary = summarize(evidence.plan, partial, evidence.exposures, 1.0)
     assert (summary.verdict, summary.planned, summary.ran, summary.inconclusive) == ("inconclusive", 6, 1, 5)
@@ -75,7 +76,7 @@ def test_what_did_not_run_is_shown_as_such(evidence: Evidence) -> None:
 @pytest.mark.parametrize(
     "name", ["<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "\u202egnol", "x" * 10_000]
 )
-def test_hostile_names_are_text(evidence: Evidence, name: str) -> None:
+def test_hostile_names_are_text(evidence: RunRecord, name: str) -> None:
     variants = tuple(msgspec.structs.replace(variant, name=name) for variant in evidence.plan.variants)
     audits = tuple(
         msgspec.structs.replace(
@@ -95,7 +96,7 @@ def test_hostile_names_are_text(evidence: Evidence, name: str) -> None:
     assert "\u202e" not in page
 
 
-def test_where_bytes_differ_is_drawn_from_a_real_run(evidence: Evidence) -> None:
+def test_where_bytes_differ_is_drawn_from_a_real_run(evidence: RunRecord) -> None:
     failed = next(audit for audit in evidence.audits if audit.verdict == "fail")
     (result, *others) = [result for result in failed.results if result.check == "bytes"]
     (found,) = result.differences
@@ -106,7 +107,7 @@ def test_where_bytes_differ_is_drawn_from_a_real_run(evidence: Evidence) -> None
     assert '<svg class="heat"' in render(evidence)
 
 
-def test_ulp_histograms_count_every_element(evidence: Evidence) -> None:
+def test_ulp_histograms_count_every_element(evidence: RunRecord) -> None:
     metrics = [metric for audit in evidence.audits for metric in audit.metrics]
     assert metrics == []  # this operator names no array to measure
     assert "This evidence holds no ULP histogram" in render(evidence)
@@ -116,12 +117,12 @@ def test_ulp_histograms_count_every_element(evidence: Evidence) -> None:
 
 
 def test_longer_tables_lie_beside_the_page() -> None:
-    files = pages(synthetic(100, 3))
+    files = run_page.render(synthetic(100, 3))
     (errors,) = [name for name in files if name.startswith("errors-")]
     assert hashlib.sha256(files[errors]).hexdigest().startswith(errors[len("errors-") : -len(".csv")])
     assert len(files[errors].splitlines()) == 1 + 100 * 3 * 2
     assert f'href="{errors}"' in files["report.html"].decode()
-    assert set(pages(synthetic())) == {"report.html"}
+    assert set(run_page.render(synthetic())) == {"report.html"}
 
 
 def test_a_record_that_contradicts_itself_is_still_shown() -> None:

@@ -7,25 +7,25 @@ import html
 import msgspec
 import pytest
 
-from audit.evidence.schema import Machine
-from audit.report import render_sanitize
-from audit.report.template import visible
-from audit.sanitize.schema import (
+from audit.records.machine import Machine
+from audit.records.sanitize import (
     SCHEMA,
     Canary,
     Checked,
     Finding,
-    SanitizeEvidence,
     SanitizePlan,
+    SanitizeRecord,
     Side,
     Suppression,
     ToolRecord,
+    summarize,
 )
-from audit.sanitize.session import summarize
+from audit.report.sanitize_page import render_sanitize
+from audit.report.template import visible
 from audit.spec import Case
 
 
-def session() -> SanitizeEvidence:
+def session() -> SanitizeRecord:
     """Two tools over two variants in one case: a race with both its sides, a suppressed read, one that did not run."""
     case = Case("q6", "grouped", {"context": 65}, seed=1)
     plan = SanitizePlan("q6", "grouped", "host", ("memcheck", "racecheck"), ("control", "fast"), (case,), 60, False)
@@ -42,7 +42,7 @@ def session() -> SanitizeEvidence:
         Checked("racecheck", "fast", case.id, "fail", "1 finding", (race,), 2, 2, 1.5, "b"),
     )
     canaries = (Canary("stray", "memcheck", True, True, "seen"), Canary("race", "racecheck", False, True, "not seen"))
-    return SanitizeEvidence(
+    return SanitizeRecord(
         schema=SCHEMA,
         kind="sanitize",
         tool="0.1.0",

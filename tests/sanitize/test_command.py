@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from audit.sanitize import store
-from audit.sanitize.host_canaries import CANARIES
-from audit.sanitize.schema import SanitizeEvidence
-from audit.sanitize.verdict import told
+from audit.records import sanitize as store
+from audit.records.sanitize import SanitizeRecord, told
+from audit.sanitize.canaries.planted import CANARIES
 
 from ..conftest import ROOT, Ran
 
@@ -24,10 +23,10 @@ exec "{compiler}" "$@"
 """
 
 
-def session(ran: Ran) -> SanitizeEvidence:
+def session(ran: Ran) -> SanitizeRecord:
     """The evidence that a command wrote, which it must have told in its last line but one."""
     (path,) = (line.split()[1] for line in ran.out.splitlines() if line.startswith("evidence "))
-    return store.load(Path(path))
+    return store.KIND.load(Path(path))
 
 
 def line(text: list[str], words: str) -> int:

@@ -11,13 +11,13 @@ import pytest
 
 from audit import bundle
 from audit.backends import Completed
-from audit.build.cuda import compile_cubin
-from audit.build.host import build_host
+from audit.compile.cuda import compile_cubin
+from audit.compile.host import build_host
 from audit.errors import ToolMissing
 from audit.project import find
-from audit.sanitize import host
-from audit.sanitize.host import BUILT_FOR, HostRun
-from audit.sanitize.schema import TOOLS, Tool
+from audit.records.sanitize import TOOLS, Tool
+from audit.sanitize.host import tools as host
+from audit.sanitize.host.tools import BUILT_FOR, HostRun
 
 from ..conftest import ROOT, Ran
 
@@ -82,7 +82,7 @@ def test_audit_run_tells_the_wrong_numbers(tmp_path: Path, audit: Callable[..., 
 
 def test_nvidias_compiler_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
     # NVRTC would need <nv/target> beside CUDA's cooperative_groups.h; nvcc brings it.
-    monkeypatch.setattr("audit.build.cuda._cuda_core", lambda: None)
+    monkeypatch.setattr("audit.compile.cuda._cuda_core", lambda: None)
     entries = ["layernorm_control", "layernorm_hasty"]
     try:
         assert list(compile_cubin(FOLDER, FOLDER / SOURCE, entries).symbols) == entries

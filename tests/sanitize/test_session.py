@@ -12,25 +12,28 @@ from click.testing import CliRunner
 
 from audit.cli.sanitize import command
 from audit.errors import PlanError
-from audit.evidence import folder
 from audit.project import find
-from audit.report import render_sanitize
-from audit.sanitize import host, host_canaries, plan, store
-from audit.sanitize.schema import SanitizeEvidence
+from audit.records import folder
+from audit.records import sanitize as store
+from audit.records.sanitize import SanitizeRecord
+from audit.report.sanitize_page import render_sanitize
+from audit.sanitize import plan
+from audit.sanitize.canaries import planted
+from audit.sanitize.host import tools as host
 
 from ..conftest import ROOT
 
-Sanitize = Callable[..., tuple[int, SanitizeEvidence]]
+Sanitize = Callable[..., tuple[int, SanitizeRecord]]
 
 
 @pytest.fixture
 def sanitize(softmax_project: Path) -> Sanitize:
     """`audit sanitize --shape softmax` in a project of its own: exit code and evidence."""
 
-    def call(*words: str) -> tuple[int, SanitizeEvidence]:
+    def call(*words: str) -> tuple[int, SanitizeRecord]:
         done = CliRunner().invoke(command, ["--shape", "softmax", "--project", str(softmax_project), *words])
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        found = store.load(folder.latest(softmax_project / "runs", store.SANITIZE))
+        found = store.KIND.load(folder.latest(softmax_project / "runs", store.KIND.file))
         assert f"{found.summary.canaries_found} of {found.summary.canaries} canaries found" in done.stdout
         return done.exit_code, found
 
@@ -63,10 +66,10 @@ def test_a_tool_that_is_not_there_leaves_everything_open(sanitize: Sanitize, mon
 def test_without_its_canary_silence_proves_nothing(
     sanitize: Sanitize, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tame = Path(shutil.copytree(host_canaries.FOLDER, tmp_path / "canaries"))
+    tame = Path(shutil.copytree(planted.FOLDER, tmp_path / "canaries"))
     text = (tame / "barriers.cu").read_text()
     (tame / "barriers.cu").write_text(text.replace("if (threadIdx.x < 32) {", "if (true) {", 1))
-    monkeypatch.setattr(host_canaries, "FOLDER", tame)
+    monkeypatch.setattr(planted, "FOLDER", tame)
     code, evidence = sanitize("--tool", "synccheck")
     missed = [canary for canary in evidence.canaries if not canary.found]
     assert [canary.name for canary in missed] == ["divergent_barrier"]

@@ -11,8 +11,8 @@ import pytest
 from audit.errors import ProjectError
 from audit.plan import Backend
 from audit.project import find
-from audit.sanitize.schema import Finding, Side, Suppression
-from audit.sanitize.suppressions import apply, complaints, concerning, counted, declared, matches
+from audit.records.sanitize import Finding, Side, Suppression, complaints, counted
+from audit.sanitize.suppressions import apply, concerning, declared, matches
 
 from ..conftest import ROOT
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from audit.sanitize.schema import Canary, Finding, Observed, Side, Tool
-from audit.sanitize.verdict import canary, doubts, judge, told
+from audit.records.sanitize import Canary, Finding, Observed, Side, Tool, told
+from audit.sanitize.verdict import canary, doubts, judge
 
 FINDING = Finding(
     tool="racecheck",

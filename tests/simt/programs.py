@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from audit.build.host import HostBuild, build_host
+from audit.compile.host import HostBuild, build_host
 
 FOLDER = Path(__file__).parent
 GUARD = 64

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audit.build.cuda import compile_cubin
-from audit.build.host import HostBuild
+from audit.compile.cuda import compile_cubin
+from audit.compile.host import HostBuild
 from audit.errors import ToolMissing
 
 from .programs import FOLDER, Array, build, launch, line
@@ -45,7 +45,7 @@ def program() -> HostBuild:
 
 def test_nvidias_compiler_takes_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:
     # NVRTC would need <nv/target> beside CUDA's cooperative_groups.h; nvcc brings it.
-    monkeypatch.setattr("audit.build.cuda._cuda_core", lambda: None)
+    monkeypatch.setattr("audit.compile.cuda._cuda_core", lambda: None)
     try:
         built = compile_cubin(FOLDER, FOLDER / "elsewhere.cu", ENTRIES)
     except ToolMissing as missing:

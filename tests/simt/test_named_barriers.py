@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audit.build.cuda import compile_cubin
-from audit.build.host import HostBuild
+from audit.compile.cuda import compile_cubin
+from audit.compile.host import HostBuild
 from audit.errors import ToolMissing
 
 from .programs import FOLDER, Ended, build, launch, line

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audit.build.host import HostBuild
-from audit.build.identity import fnv1a64
+from audit.compile.host import HostBuild
+from audit.compile.identity import fnv1a64
 
 from .programs import Ended, build, launch, run_script
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from audit.build.compiler import find_compiler
-from audit.build.sources import SIMT
+from audit.compile.compiler import find_compiler
+from audit.compile.sources import SIMT
 
 from .programs import FOLDER
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from audit.build.host import build_host
+from audit.compile.host import build_host
 from audit.errors import CompileError
 
 GROUPS = "#include <cooperative_groups.h>\nnamespace cg = cooperative_groups;\n"

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audit.build.host import HostBuild
+from audit.compile.host import HostBuild
 
 from .programs import build, launch, line
 

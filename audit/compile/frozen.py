@@ -1,0 +1,54 @@
+"""A prebuilt program as a variant: what was frozen once is what runs, and its hash says so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from audit.compile.host import HostBuild
+from audit.compile.identity import BuildIdentity, fnv1a64, sha256
+from audit.errors import ProjectError
+
+PROGRAM, IDENTITY = "program", "identity.json"
+
+
+def freeze(build: HostBuild, folder: Path) -> None:
+    """Copy a build into a new folder that a project can name as `Binary`. Raises ProjectError if it exists."""
+    try:
+        folder.mkdir(parents=True)
+        shutil.copy2(build.executable, folder / PROGRAM)
+        (folder / IDENTITY).write_bytes(msgspec.json.format(msgspec.json.encode(build.identity), indent=1))
+    except OSError as error:
+        raise ProjectError(
+            f"{folder}: cannot be frozen there ({error.strerror}); name a new, writable folder"
+        ) from None
+
+
+def load_frozen(root: Path, path: str, entries: Sequence[str]) -> HostBuild:
+    """The frozen build of a folder relative to the project's root; it must hold all `entries`.
+
+    Raises ProjectError where the folder leaves the project, the program is not the recorded one, or lacks a kernel.
+    """
+    folder = (root / path).resolve()
+    if not folder.is_relative_to(root.resolve()):
+        raise ProjectError(f"Binary({path!r}): expected a folder inside the project")
+    try:
+        content = (folder / PROGRAM).read_bytes()
+        identity = msgspec.json.decode((folder / IDENTITY).read_bytes(), type=BuildIdentity)
+    except (OSError, msgspec.DecodeError) as error:
+        raise ProjectError(
+            f"Binary({path!r}): expected {PROGRAM} and {IDENTITY} as `audit freeze` writes them: {error}"
+        ) from None
+    if (sha256(content), fnv1a64(content)) != (identity.binary_sha256, identity.binary_fnv):
+        raise ProjectError(f"Binary({path!r}): {PROGRAM} is not the program that {IDENTITY} records; freeze it again")
+    if missing := [entry for entry in entries if entry not in identity.entries]:
+        raise ProjectError(
+            f"Binary({path!r}): holds {list(identity.entries)}, but lacks {missing}; freeze all that is launched"
+        )
+    if not os.access(folder / PROGRAM, os.X_OK):
+        raise ProjectError(f"Binary({path!r}): {PROGRAM} is not executable; chmod +x it")
+    return HostBuild(folder / PROGRAM, identity)

@@ -1,0 +1,212 @@
+"""A CUDA source as a program for this CPU: rewritten, compiled against `audit/simt`, linked with its runtime."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache as cache_in_process
+from pathlib import Path
+
+import msgspec
+
+from audit.compile.cache import cached_folder, default_cache
+from audit.compile.compiler import Compiler, find_compiler
+from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256
+from audit.compile.instrumentation import Sanitizer, find_instrumentation
+from audit.compile.rewrite import quoted, rewrite
+from audit.compile.sources import PORTABLE, SIMT, decoded, project_sources, quoted_includes
+from audit.errors import PlanError
+
+_PROGRAM, _IDENTITY, _OBJECT = "program", "identity.json", "object.o"
+
+
+class Target(msgspec.Struct, frozen=True):
+    """`model` names the tensor-core model; `shared_limit` is the shared memory of a block, in bytes."""
+
+    model: str
+    shared_limit: int
+    standing: str = "published model, not measured"
+
+
+# The models are those of kernels/CONTRACT.md; limits from the CUDA programming guide's table of compute capabilities.
+TARGETS = {
+    "sm_70": Target("sm_70", 96 * 1024),
+    "sm_75": Target("sm_80", 64 * 1024),
+    "sm_80": Target("sm_80", 163 * 1024),
+    "sm_86": Target("sm_80", 99 * 1024),
+    "sm_89": Target("sm_80", 99 * 1024),
+    "sm_90": Target("sm_90", 227 * 1024, "measured on an H200, 2026-11: 0 of 4,194,304 results differ"),
+}
+
+
+class HostBuild(msgspec.Struct, frozen=True):
+    """A program that executes a bundle's script; plain, or instrumented for one sanitizer."""
+
+    executable: Path
+    identity: BuildIdentity
+    sanitizer: Sanitizer = ""
+
+
+def check_arch(arch: str) -> Target:
+    """The target of an architecture, or PlanError."""
+    if arch not in TARGETS:
+        raise PlanError(
+            f"--arch: expected one of {', '.join(TARGETS)}, which have a tensor-core model, but got {arch!r}"
+        )
+    return TARGETS[arch]
+
+
+def build_host(
+    root: Path,
+    source: Path,
+    entries: Sequence[str],
+    *,
+    arch: str = "sm_90",
+    defines: Mapping[str, str] = {},
+    cache: Path | None = None,
+    sanitizer: Sanitizer = "",
+) -> HostBuild:
+    """Build `source` (a path, absolute or relative to `root`) with the kernels `entries`, or take it from the cache.
+
+    An entry is a C++ expression, `softmax` or `splits<6, 256>`; its index in launches is its place. Raises
+    ProjectError or CompileError for the source, ToolMissing for the machine, PlanError for an unknown `arch`.
+
+    A program for a sanitizer reports lines of the source; it must be run as `audit.sanitize.host.tools` does.
+    """
+    entries = checked_entries(entries)
+    check_arch(arch)
+    files = project_sources(root, source)
+    rewritten = {name: rewrite(decoded(name, content), name) for name, content in files.items()}
+    compiler = find_compiler()
+    instrumentation = find_instrumentation(compiler, sanitizer)
+    runtime_flags = (*compiler.flags, *((f"-D{instrumentation.macro}",) if instrumentation else ()))
+    cache = (cache or default_cache()).resolve()
+    flags = (
+        *runtime_flags,
+        *(instrumentation.kernel if instrumentation else ()),
+        f"-DSIMT_ARCH={TARGETS[arch].model}",
+        *(f"-D{key}={value}" for key, value in defines.items()),
+    )
+    link_flags = (*runtime_flags, *(instrumentation.link if instrumentation else ()))
+    parts = {
+        "backend": "host",
+        "arch": arch,
+        "compiler": compiler.version,
+        "flags": flags,
+        "link_flags": link_flags,
+        "entries": entries,
+        "sources": {name: sha256(content) for name, content in files.items()},
+        "rewritten": rewritten,
+        "program": _program(next(iter(files)), entries, arch),
+        "runtime": _runtime_hashes(),
+    }
+    key = build_key(parts)
+
+    def runtime_object(path: Path) -> Path:
+        needed = runtime_flags if _knows_sanitizers(path) else compiler.flags
+        return _runtime_object(compiler, needed, path, cache)
+
+    def build(folder: Path) -> None:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            objects = list(pool.map(runtime_object, sorted(SIMT.glob("*.cc"))))
+        _compile(compiler, flags, link_flags, rewritten, str(parts["program"]), objects, root.resolve(), folder)
+        content = (folder / _PROGRAM).read_bytes()
+        identity = BuildIdentity(
+            backend="host",
+            arch=arch,
+            key=key,
+            source=next(iter(files)),
+            sources={name: sha256(content) for name, content in files.items()},
+            entries=entries,
+            compiler=compiler.version,
+            flags=flags,
+            binary_sha256=sha256(content),
+            binary_fnv=fnv1a64(content),
+        )
+        (folder / _IDENTITY).write_bytes(msgspec.json.encode(identity))
+
+    entry = cached_folder(cache, "host", key, (_PROGRAM, _IDENTITY), build)
+    identity = msgspec.json.decode((entry / _IDENTITY).read_bytes(), type=BuildIdentity)
+    return HostBuild(entry / _PROGRAM, identity, sanitizer)
+
+
+def _program(source: str, entries: Sequence[str], arch: str) -> str:
+    """The translation unit: the source, then the table of its kernels."""
+    table = ",\n".join(f"  KernelOf<{entry}>::named({quoted(entry)})" for entry in entries)
+    return (
+        f"#include <cuda_runtime.h>\n#include {quoted(source)}\n#include <simt_kernel.h>\n"
+        f'#line 1 "the list of entries"\nnamespace simt {{\nextern const Kernel kernels[] = {{\n{table}}};\n'
+        f"extern const unsigned kernel_count = {len(entries)};\n"
+        f"extern const Target target = {{{quoted(arch)}, {TARGETS[arch].shared_limit}}};\n}}\n"
+    )
+
+
+def _compile(
+    compiler: Compiler,
+    flags: Sequence[str],
+    link_flags: Sequence[str],
+    rewritten: Mapping[str, str],
+    program: str,
+    objects: Sequence[Path],
+    root: Path,
+    folder: Path,
+) -> None:
+    tree = folder / "source"
+    for name, text in rewritten.items():
+        path = tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    main = folder / "program.cc"
+    main.write_text(program)
+    includes = [f"-iquote{tree}", f"-I{SIMT / 'include'}", f"-I{PORTABLE}"]
+    # Compiled from the project's root, so that the compiler shows the lines of the original source.
+    compiler.run(
+        [
+            *flags,
+            f"-ffile-prefix-map={folder}=build",
+            f"-ffile-prefix-map={root}=.",
+            f"-ffile-prefix-map={SIMT.parent}=audit",
+            "-fmax-errors=5" if "clang" not in compiler.version else "-ferror-limit=5",
+            *includes,
+            "-c",
+            main,
+            "-o",
+            folder / "kernel.o",
+        ],
+        cwd=root,
+    )
+    compiler.run([*link_flags, folder / "kernel.o", *objects, "-o", folder / _PROGRAM], cwd=root)
+    (folder / "kernel.o").unlink()
+
+
+def _runtime_object(compiler: Compiler, flags: Sequence[str], path: Path, cache: Path) -> Path:
+    parts = {
+        "compiler": compiler.version,
+        "flags": flags,
+        "source": _hashes([path]),
+        "headers": _hashes(SIMT.rglob("*.h")),
+    }
+
+    def build(folder: Path) -> None:
+        prefix = f"-ffile-prefix-map={SIMT.parent}=audit"
+        compiler.run([*flags, prefix, "-c", path, "-o", folder / _OBJECT], cwd=SIMT.parent)
+
+    return cached_folder(cache, "runtime", build_key(parts), (_OBJECT,), build) / _OBJECT
+
+
+@cache_in_process
+def _knows_sanitizers(path: Path) -> bool:
+    """Whether a file of the runtime includes sanitizers.h, directly or not; the others are the same in every build."""
+    included = (path.parent / name for _, name in quoted_includes(path.read_text()))
+    return path.name == "sanitizers.h" or any(_knows_sanitizers(file.resolve()) for file in included)
+
+
+@cache_in_process
+def _runtime_hashes() -> dict[str, str]:
+    """The toolkit's own headers and sources, which do not change while it runs."""
+    return _hashes(SIMT.rglob("*.h")) | _hashes(SIMT.glob("*.cc"))
+
+
+def _hashes(paths: Iterable[Path]) -> dict[str, str]:
+    return {path.relative_to(SIMT).as_posix(): sha256(path.read_bytes()) for path in paths}

@@ -1,0 +1,254 @@
+"""A CUDA source as C++ that the host's compiler takes, line for line.
+
+Inline assembly and headers of CUDA that `audit/simt` has not become errors that say so, there where the preprocessor
+keeps them. All else stays but `__shared__` declarations:
+
+`__shared__ T a[2], *b;` becomes typedefs, one static description for each object (in a template, one for each
+instantiation: its address is the object's identity) and references into the block's heap. The new text stands on
+the declaration's first line and the line breaks of the old text follow, so that line numbers do not move.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NoReturn
+
+from audit.compile.lexer import Token, line_of, tokens
+from audit.compile.sources import SIMT
+from audit.errors import CompileError
+
+_OPENING, _CLOSING = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
+_ALIGNMENTS = ("alignas", "__align__", "__attribute__")
+_STORAGE = ("extern", "static", "__shared__")
+_ASSEMBLY = ("asm", "__asm__", "__asm")
+_QUALIFIERS = ("volatile", "__volatile__", "inline", "__inline__", "goto")
+# Headers of CUDA and its libraries: never taken from an installed toolkit, where another compiler's path finds one.
+_CUDA_HEADER = re.compile(
+    r"(cuda|cub|thrust|nv|cutlass|cute|cooperative_groups|crt)/.+"
+    r"|(cuda|curand|cublas|cufft|cusparse|texture_|surface_|mma)\w*\.h(pp)?"
+)
+_ADVICE = "is not supported on the CPU; keep it under #ifdef __CUDACC__, with another way for the CPU"
+
+
+@lru_cache(maxsize=256)  # every variant and case asks again, for the same texts
+def rewrite(source: str, name: str) -> str:
+    """`source` for the host, under a `#line` that names it; `name` is its path in messages.
+
+    Raises CompileError for a `__shared__` that is no declaration inside a function.
+    """
+    words = list(tokens(source))
+    edits = _edits(source, name, words, count=0, inside=False)
+    edits += _assembly(source, words)
+    for token in (word for word in words if word.kind == "directive"):
+        edits += _include(token)
+        if "__shared__" in token.text or "asm" in token.text:
+            body = list(tokens(source, *_macro_body(source, token, name)))
+            edits += _edits(source, name, body, count=len(edits), inside=True)
+            edits += _assembly(source, body)
+    text, position = [f"#line 1 {quoted(name)}\n"], 0
+    for start, end, replacement in sorted(edits):
+        text += [source[position:start], replacement]
+        position = end
+    return "".join((*text, source[position:]))
+
+
+def _assembly(source: str, words: Sequence[Token]) -> list[tuple[int, int, str]]:
+    """Each `asm ("instructions" ...)` as an error; without instructions it is a barrier for the compiler, and stays."""
+    edits: list[tuple[int, int, str]] = []
+    for index, word in enumerate(words):
+        if word.text not in _ASSEMBLY or word.kind != "name":
+            continue
+        opening = index + 1
+        while opening < len(words) and words[opening].text in _QUALIFIERS:
+            opening += 1
+        if opening == len(words) or words[opening].text != "(":
+            continue
+        close = _matching(words, opening)
+        shown = ""
+        for part in words[opening + 1 : close]:
+            if part.kind != "string":
+                shown += "" if part.text == ":" else " ..."  # a macro may stand for instructions
+                break
+            shown += re.sub(r'^\w*"|"$', " ", part.text.replace("\\n", " ").replace("\\t", " "))
+        if shown.strip():
+            end = words[close].end
+            said = f"inline assembly, `{' '.join(shown.split())[:40]}`, {_ADVICE}"
+            edits.append((word.start, end, f"static_assert(false, {quoted(said)})" + _breaks(source[word.start : end])))
+    return edits
+
+
+def _include(directive: Token) -> list[tuple[int, int, str]]:
+    found = re.match(r"#\s*include\s*<\s*([^>]+?)\s*>", directive.text)
+    if found is None or not _CUDA_HEADER.fullmatch(found[1]) or (SIMT / "include" / found[1]).is_file():
+        return []
+    return [(directive.start, directive.end, f"#error <{found[1]}> {_ADVICE}" + _breaks(directive.text))]
+
+
+def _macro_body(source: str, token: Token, name: str) -> tuple[int, int]:
+    words = list(tokens(source, token.start + 1, token.end))
+    if len(words) < 2 or words[0].text != "define":
+        return token.end, token.end
+    body = words[2:]
+    # Parameters follow the macro's name with nothing in between.
+    if body and body[0].text == "(" and body[0].start == words[1].end:
+        body = body[next(i for i, word in enumerate(body) if word.text == ")") + 1 :]
+    if "__shared__" in token.text and body and all(word.text in _STORAGE for word in body):
+        _refuse(
+            source, token.start, name, "a macro that hides __shared__; write __shared__ where the variable is declared"
+        )
+    return (body[0].start, token.end) if body else (token.end, token.end)
+
+
+def _edits(source: str, name: str, words: list[Token], count: int, inside: bool) -> list[tuple[int, int, str]]:
+    edits: list[tuple[int, int, str]] = []
+    scopes: list[bool] = [True] if inside else []  # of each open brace: does it belong to a function (or a class)?
+    begin = 0  # the first token of the current declaration
+    index = 0
+    while index < len(words):
+        word = words[index]
+        if word.text == "__shared__" and word.kind == "name":
+            if not any(scopes):
+                _refuse(
+                    source, word.start, name, "a __shared__ variable outside of a function; declare it in the kernel"
+                )
+            end = _end_of_declaration(words, index)
+            edits.append(_edit(source, name, words[begin:end], count + len(edits)))
+            begin = index = min(end + 1, len(words))
+            continue
+        if word.text == "{":
+            heads = [other.text for other in words[begin:index]]
+            scopes.append(not ("namespace" in heads[:2] or heads == ["extern", '"C"']))
+        elif word.text == "}" and len(scopes) > inside:
+            scopes.pop()
+        if word.kind == "directive" or word.text in ("{", "}", ";") or (word.text == ":" and _is_label(words, index)):
+            begin = index + 1
+        index += 1
+    return edits
+
+
+def _is_label(words: list[Token], index: int) -> bool:
+    return all(word.text != ":" for word in (*words[max(0, index - 1) : index], *words[index + 1 : index + 2]))
+
+
+def _end_of_declaration(words: list[Token], index: int) -> int:
+    """The index of the `;` (or the number of tokens, in a macro without one)."""
+    depth = 0
+    while index < len(words):
+        text = words[index].text
+        depth += (text in _OPENING) - (text in _CLOSING)
+        if text == ";" and depth == 0:
+            return index
+        index += 1
+    return index
+
+
+def _edit(source: str, name: str, words: list[Token], count: int) -> tuple[int, int, str]:
+    start, end = words[0].start, words[-1].end
+    for word in words:
+        if word.kind == "directive":
+            _refuse(source, word.start, name, "a preprocessor line inside of a __shared__ declaration")
+    old = source[start:end]
+    place_in_source = f"{quoted(name)}, {line_of(source, start)}"
+    dynamic = any(word.text == "extern" for word in words)
+    alignments, rest = _take_alignments(source, [word for word in words if word.text not in _STORAGE])
+    declarators = _declarators(source, rest, name)
+    tag = f"simt{count}"
+    types = "typedef " + _text(rest, {word.start: f"{word.text}_{tag}_type" for word in declarators})
+    parts = [types]
+    for declared in declarators:
+        variable = declared.text
+        kind, strict = f"{variable}_{tag}_type", f"alignof({variable}_{tag}_type)"
+        if alignments:
+            parts.append(f"struct {variable}_{tag}_align {{ {' '.join(alignments)} char bytes; }}")
+            strict = f"simt::stricter({strict}, alignof({variable}_{tag}_align))"
+        if dynamic:
+            place = f"simt::dynamic_shared({strict})"
+        else:
+            described = f'{{sizeof({kind}), {strict}, "{variable}", {place_in_source}}}'
+            parts.append(f"static constexpr simt::SharedObject {variable}_{tag}_object{described}")
+            place = f"simt::shared_object({variable}_{tag}_object)"
+        parts.append(f"{kind}& {variable} = *static_cast<{kind}*>({place})")
+    return start, end, "; ".join(parts) + _breaks(old)
+
+
+def _breaks(text: str) -> str:
+    """The line breaks of `text`, each with what continues the line: a backslash inside a macro, else nothing."""
+    lines = text.split("\n")[:-1]
+    return "".join(("\\" if line.rstrip("\r").endswith("\\") else "") + "\n" for line in lines)
+
+
+def _take_alignments(source: str, words: list[Token]) -> tuple[list[str], list[Token]]:
+    taken: list[str] = []
+    rest: list[Token] = []
+    index = 0
+    while index < len(words):
+        if words[index].text in _ALIGNMENTS and index + 1 < len(words) and words[index + 1].text == "(":
+            close = _matching(words, index + 1)
+            taken.append(" ".join(source[words[index].start : words[close].end].replace("\\\n", " ").split()))
+            index = close + 1
+        else:
+            rest.append(words[index])
+            index += 1
+    return taken, rest
+
+
+def _matching(words: Sequence[Token], index: int) -> int:
+    depth = 0
+    for at in range(index, len(words)):
+        depth += (words[at].text in _OPENING) - (words[at].text in _CLOSING)
+        if depth == 0:
+            return at
+    return len(words) - 1
+
+
+def _declarators(source: str, words: list[Token], name: str) -> list[Token]:
+    """The token of each declared name."""
+    names: list[Token] = []
+    part: list[Token] = []  # the names of this declarator that stand outside of brackets
+    grouped: list[Token] = []  # those inside `(*name)`
+    angles = index = 0
+    while index <= len(words):
+        text = words[index].text if index < len(words) else ","
+        if text == "," and angles == 0:
+            if not part and not grouped:
+                _refuse(source, words[0].start if words else 0, name, "a __shared__ declaration without a name")
+            names.append((grouped or part)[-1])
+            part, grouped = [], []
+        elif text == "=" and angles == 0:
+            _refuse(
+                source, words[index].start, name, "a __shared__ variable with an initializer, which CUDA does not allow"
+            )
+        elif text == "<" and part:
+            angles += 1
+        elif text == ">" and angles > 0:
+            angles -= 1
+        elif text in _OPENING:
+            close = _matching(words, index)
+            if text == "(" and index + 1 < close and words[index + 1].text in ("*", "&"):
+                grouped = [word for word in words[index:close] if word.kind == "name"]
+            index = close
+        elif index < len(words) and words[index].kind == "name" and angles == 0:
+            part.append(words[index])
+        index += 1
+    return names
+
+
+def _text(words: list[Token], renamed: dict[int, str]) -> str:
+    """The tokens on one line, some of them renamed; those that touch still touch, as in `::`."""
+    text, end = "", words[0].start if words else 0
+    for word in words:
+        text += ("" if word.start == end else " ") + renamed.get(word.start, word.text)
+        end = word.end
+    return text
+
+
+def quoted(text: str) -> str:
+    """A C++ string literal."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _refuse(source: str, position: int, name: str, what: str) -> NoReturn:
+    raise CompileError(f"{name}:{line_of(source, position)}: {what}")

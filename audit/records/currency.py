@@ -1,0 +1,69 @@
+"""Are the sources and captures that evidence records still those of the project's working tree?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from audit.capture.store import CaptureStore
+from audit.compile.identity import BuildIdentity, sha256_of_file
+from audit.errors import CaptureError
+from audit.project import Project
+from audit.records.kinds import Record, kind_of
+
+_OF_A_REVISION = re.compile(r".+@[0-9a-f]{12}-.+")
+
+
+class Stale(msgspec.Struct, frozen=True):
+    """What has changed since: source -> how, capture -> how, and the builds that the sources went into."""
+
+    sources: dict[str, str] = {}
+    captures: dict[str, str] = {}
+    builds: tuple[str, ...] = ()
+
+    def told(self) -> tuple[str, ...]:
+        """Each file or capture with what became of it."""
+        return tuple(f"{name} {how}" for name, how in (*self.sources.items(), *self.captures.items()))
+
+
+def stale(record: Record, project: Project) -> Stale:
+    """What a record's builds and captures were made from, where that is another thing now.
+
+    Builds of another git revision are compared with nothing: their sources are that revision's.
+    """
+    builds = {key: build for key, build in record.builds.items() if not _OF_A_REVISION.fullmatch(key)}
+    sources = dict(_sources(builds, project))
+    changed = tuple(key for key, build in builds.items() if sources.keys() & build.sources.keys())
+    captures = dict(_captures(kind_of(record).captures(record), project))
+    return Stale(sources, captures, changed)
+
+
+def _sources(builds: Mapping[str, BuildIdentity], project: Project) -> Iterator[tuple[str, str]]:
+    recorded = {item for build in builds.values() for item in build.sources.items()}
+    now: dict[str, str | None] = {}
+    for name, digest in sorted(recorded):
+        if name not in now:
+            file = (project.root / name).resolve()
+            inside = file.is_relative_to(project.root) and file.is_file()
+            now[name] = sha256_of_file(file) if inside else None
+        if now[name] != digest:
+            yield name, "is gone" if now[name] is None else "has changed"
+
+
+def _captures(used: Mapping[str, str | None], project: Project) -> Iterator[tuple[str, str]]:
+    if not used:
+        return
+    if project.captures is None:
+        yield from ((name, "is gone: the project names no captures") for name in used)
+        return
+    captures = CaptureStore(project.captures)
+    for name, digest in used.items():
+        try:
+            loaded = captures.load(name)
+        except CaptureError as error:
+            yield name, f"cannot be loaded: {error}"
+            continue
+        if loaded.manifest_sha256 != digest:
+            yield name, "has changed: its manifest is another"

@@ -1,0 +1,22 @@
+"""What every kind derives again to see whether a record agrees with itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+
+def differs(raw: bytes, plan: msgspec.Struct, kind: type[msgspec.Struct]) -> bool:
+    """Whether JSON is anything but the plan that a record holds."""
+    try:
+        return msgspec.json.decode(raw, type=kind) != plan
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return True
+
+
+def fields(what: str, written: msgspec.Struct, derived: msgspec.Struct) -> Iterator[str]:
+    """Each field in which two records of one kind differ."""
+    for name in written.__struct_fields__:
+        if (says := getattr(written, name)) != (makes := getattr(derived, name)):
+            yield f"{what}: {name} is written as {says!r}, but the results make {makes!r}"

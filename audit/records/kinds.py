@@ -1,0 +1,40 @@
+"""The table of all kinds of records, and what finds the kind of a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from audit.errors import EvidenceError
+from audit.records import bench, folder, packing, run, sanitize
+from audit.records.kind import Kind
+
+Record: TypeAlias = run.RunRecord | sanitize.SanitizeRecord | bench.BenchRecord
+
+KINDS: tuple[Kind[Any], ...] = (run.KIND, sanitize.KIND, bench.KIND)
+FILES = tuple(kind.file for kind in KINDS)
+
+
+def kind_of(record: Record) -> Kind[Any]:
+    """The kind of a record."""
+    return next(kind for kind in KINDS if isinstance(record, kind.record))
+
+
+def kind_in(home: Path) -> Kind[Any]:
+    """The kind of record that lies in a folder. EvidenceError where there is none."""
+    for kind in KINDS:
+        if packing.lies(home, kind.file):
+            return kind
+    raise EvidenceError(f"{home}: expected a folder with one of {', '.join(FILES)}; `audit run` writes one")
+
+
+def home_of(path: Path) -> Path:
+    """The folder of a record, where the record or its list of digests is named."""
+    return path.parent if packing.plain(path.name) in (*FILES, folder.SUMS) else path
+
+
+def load_record(path: Path) -> Record:
+    """The verified record of a folder. EvidenceError says what is wrong with it."""
+    home = home_of(path)
+    record: Record = kind_in(home).load(home)
+    return record

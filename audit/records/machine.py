@@ -1,0 +1,65 @@
+"""Where a run took place, as far as numbers could depend on it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+
+class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where it ran."""
+
+    system: str
+    processor: str
+    cores: int
+    python: str
+    packages: dict[str, str]
+    device: str | None = None  # the GPU, where kernels ran on one
+
+
+def describe(device: str | None = None) -> Machine:
+    """This machine, and the GPU that kernels ran on."""
+    return Machine(
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        processor=_processor(),
+        cores=os.cpu_count() or 1,
+        python=platform.python_version(),
+        packages={name: version(name) for name in ("numpy", "mpmath", "msgspec", "safetensors")},
+        device=device,
+    )
+
+
+def commit(root: Path) -> str | None:
+    """The project's git commit, with `+changes` where the working tree differs; None outside git."""
+    try:
+        head = _git(root, "rev-parse", "HEAD")
+        changed = _git(root, "status", "--porcelain", "--untracked-files=no")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return head + ("+changes" if changed else "")
+
+
+def _git(root: Path, *words: str) -> str:
+    done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=20, check=True)
+    return done.stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "unknown")
+
+
+def version(name: str) -> str:
+    """Of an installed distribution, or `absent`."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "absent"

@@ -1,0 +1,104 @@
+"""What a project knows beside one run of an operator: closed variants, sessions of sanitizers, kept failures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from audit.errors import EvidenceError
+from audit.plan import Backend
+from audit.project import Project
+from audit.records import folder, packing, sanitize
+from audit.records.kinds import KINDS, kind_of
+from audit.records.sanitize import SanitizeRecord
+from audit.records.verify import Verified, find, verify
+from audit.report.index import Entry, entry_of
+
+
+class Closed(msgspec.Struct, frozen=True):
+    """A variant that runs only when it is named: why, and what shows it, as paths of the project."""
+
+    name: str
+    why: str
+    evidence: tuple[str, ...]
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """Retained evidence that failed, is inconclusive or cannot be read; `why`: what it says first."""
+
+    entry: Entry
+    why: str
+
+
+class Session(msgspec.Struct, frozen=True):
+    """A retained session of sanitizers: how many of its canaries were found, with their clean twins passed."""
+
+    entry: Entry
+    backend: Backend
+    canaries: int
+    found: int
+
+
+class Surroundings(msgspec.Struct, frozen=True):
+    """`sessions` and `failures` are of any shape of the operator, the newest first."""
+
+    closed: tuple[Closed, ...] = ()
+    sessions: tuple[Session, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+
+def surroundings(project: Project, operator: str) -> Surroundings:
+    """What the project says of one of its operators now; nothing where it has no such operator any more."""
+    declared = project.operators.get(operator)
+    closed = [variant for variant in declared.variants if variant.status == "closed"] if declared else []
+    place = project.reports
+    homes = [home for home in find(place) if home != place] if place.is_dir() else []
+    looked = [verify(home, project) for home in homes if _matters(home, operator)]
+    told = [(one, entry_of(one, project.root)) for one in looked]
+    told.sort(key=lambda pair: pair[1].started, reverse=True)
+    return Surroundings(
+        closed=tuple(Closed(variant.name, variant.why, variant.evidence) for variant in closed),
+        sessions=tuple(
+            Session(entry, one.record.plan.backend, summary.canaries, summary.canaries_found)
+            for one, entry in told
+            if one.sound and isinstance(one.record, SanitizeRecord) and (summary := one.record.summary)
+        ),
+        failures=tuple(Failure(entry, _why(one)) for one, entry in told if entry.verdict != "pass"),
+    )
+
+
+class _Named(msgspec.Struct, frozen=True):
+    operator: str = ""
+
+
+class _Said(msgspec.Struct, frozen=True):
+    verdict: str = ""
+
+
+class _Glance(msgspec.Struct, frozen=True):
+    """The little that tells whether a record is worth reading whole; a bench has neither plan nor summary."""
+
+    operator: str = ""
+    plan: _Named = _Named()
+    summary: _Said = _Said()
+
+
+def _matters(home: Path, operator: str) -> bool:
+    """Whether evidence is a session of the operator, or may be a failure; one that cannot be read may be of any."""
+    for kind in KINDS:
+        if packing.lies(home, kind.file):
+            try:
+                seen = msgspec.json.decode(packing.read(home, kind.file), type=_Glance)
+            except (msgspec.DecodeError, UnicodeDecodeError, OSError, EvidenceError):
+                return True
+            ours = operator in (seen.operator, seen.plan.operator)
+            return ours and (kind is sanitize.KIND or seen.summary.verdict != "pass")
+    return (home / folder.SUMS).is_file()
+
+
+def _why(one: Verified) -> str:
+    record = one.record
+    if record is None or not one.sound:
+        return next((fault.what for fault in one.faults if fault.kind != "stale"), "")
+    return kind_of(record).headline(record).problem

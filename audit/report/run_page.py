@@ -1,0 +1,193 @@
+"""One run as one offline HTML page: the verdict and what failed on the first screen, then everything.
+
+The page holds at most so many rows of each long table, the worst first; where there are more, the whole table lies
+beside it as a file of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from audit.checks.result import Figure
+from audit.project import Project
+from audit.records.folder import REPORT
+from audit.records.run import CaseRecord, RunRecord, findings
+from audit.report import attachments, captured, errors, failures, tables
+from audit.report import case_rows as blocks
+from audit.report.anchors import case_anchor, closed_anchor, finding_anchor
+from audit.report.attachments import Attachment
+from audit.report.case_rows import CaseBlock
+from audit.report.conditions import Condition, conditions, counted
+from audit.report.failures import Failure
+from audit.report.point import NamedPoint, Point, badness
+from audit.report.project_context import Closed, Surroundings, surroundings
+from audit.report.tables import value
+from audit.report.template import template
+
+MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–", "unplanned": "–"}
+_ROWS, _INPUTS, _COLUMNS = 300, 1000, 60
+"""The most that a page shows of the rows of a table of errors and of inputs, and of the columns of the matrix."""
+_ALONE = Surroundings()
+
+
+def pages(record: RunRecord, _files: Mapping[str, bytes], project: Project | None) -> dict[str, bytes]:
+    """The page of a run with what its project keeps beside it, and the files that the page links to, by name."""
+    return render(record, surroundings(project, record.plan.operator) if project else _ALONE)
+
+
+def points(record: RunRecord) -> Iterator[NamedPoint]:
+    """What two runs can be compared by."""
+    for one in conditions(record):
+        limit = f", {one.measured} of {one.limit}" if one.measured and one.limit else ""
+        yield ("condition", one.name), Point(f"{one.state}, {one.told}{limit}", *2 * (badness(one.state),))
+    ran = {(audit.case, audit.variant): audit.verdict for audit in record.audits}
+    for case in record.plan.cases:
+        for variant in record.plan.variants:
+            yield ("verdict", f"{variant.label}, {case.id}"), Point.of(ran.get((case.id, variant.label)))
+    for row in tables.error_table(record):
+        if row.result.measured:
+            error = value(row.result.measured)
+            yield ("error", f"{row.bound}, {row.variant}, {row.case}"), Point(row.result.measured.text, error, error)
+    for each in record.cases:
+        yield ("inputs", each.case.id), Point(each.inputs_sha256)
+
+
+def render(evidence: RunRecord, around: Surroundings = _ALONE) -> dict[str, bytes]:
+    """The page for one run, and the files beside it that it links to. Everything from the record is escaped."""
+    error_rows, metric_rows, rows = tables.error_table(evidence), tables.metric_rows(evidence), tables.matrix(evidence)
+    found = conditions(evidence)
+    shown = failures.failures(evidence, found)
+    anchors = {failure.anchor for failure in shown}
+    cases = blocks.blocks(evidence, rows, anchors)
+    beside: dict[str, Attachment] = {}
+    if len(error_rows) > _ROWS:
+        beside["errors"] = attachments.errors(error_rows)
+    if len(metric_rows) > _ROWS:
+        beside["metrics"] = attachments.metrics(metric_rows)
+    if len(cases) < len(rows):
+        beside["cases"] = attachments.cases(evidence, rows)
+    if len(evidence.cases) > _INPUTS:
+        beside["inputs"] = attachments.inputs(evidence)
+    page = template("run.html.j2").render(
+        evidence=evidence,
+        summary=evidence.summary,
+        conditions=found,
+        counted=counted(found),
+        failures=shown,
+        all_findings=len(findings(evidence)),
+        blocks=cases,
+        columns=cases[:_COLUMNS],
+        all_cases=len(rows),
+        label=blocks.labels(evidence),
+        case_anchor=case_anchor,
+        closed_anchor=closed_anchor,
+        link=lambda condition: _link(condition, anchors),
+        coverage=captured.coverage(evidence),
+        captures=captured.records(evidence),
+        launches=_launches(evidence),
+        errors=error_rows[:_ROWS],
+        all_errors=len(error_rows),
+        curves=errors.curves(evidence),
+        places=errors.places(evidence),
+        distances=errors.distances(evidence),
+        vacuity=tables.vacuity(evidence),
+        probes=tables.probes(evidence)[:_ROWS],
+        closed=_closed(evidence, around),
+        retained=around.failures,
+        sessions=around.sessions,
+        session=next((one for one in around.sessions if one.backend == evidence.plan.backend), None),
+        metrics=metric_rows[:_ROWS],
+        all_metrics=len(metric_rows),
+        cubins=tables.build_rows(evidence),
+        compilers=sorted({build.compiler for build in evidence.builds.values()}),
+        ran_by={verdict: _by_variant(evidence, verdict) for verdict in ("pass", "fail", "inconclusive")},
+        inputs=evidence.cases[:_INPUTS],
+        beside=beside,
+        index=_index(evidence, cases, shown, found),
+        marks=MARKS,
+        figure=_figure,
+        share=_share,
+        percent=_percent,
+    )
+    return {REPORT: page.encode(), **{each.name: each.content for each in beside.values()}}
+
+
+def _closed(evidence: RunRecord, around: Surroundings) -> list[Closed]:
+    """Those of the plan as it recorded them, then the others of the project."""
+    planned = {
+        variant.name: Closed(variant.label, variant.why, variant.evidence)
+        for variant in evidence.plan.variants
+        if variant.status == "closed"
+    }
+    return [*planned.values(), *(one for one in around.closed if one.name not in planned)]
+
+
+def _link(condition: Condition, anchors: set[str]) -> str:
+    """Where a condition's worst result is told in full: at its finding, else at its case."""
+    if condition.name == "vacuity":
+        return "#vacuity"
+    if condition.result is None or condition.audit is None:
+        return "#captures" if condition.name == "coverage: captures" else "#cases"
+    anchor = finding_anchor(condition.result.check, condition.audit.variant, condition.audit.case)
+    return f"#{anchor}" if anchor in anchors else f"#{case_anchor(condition.audit.case)}"
+
+
+def _launches(evidence: RunRecord) -> tuple[int, int]:
+    """Seen and planned, of all executions that completed."""
+    seen = planned = 0
+    for audit in evidence.audits:
+        for result in audit.results:
+            if result.check == "completion" and result.measured and result.limit:
+                seen += int(value(result.measured))
+                planned += int(value(result.limit))
+    return seen, planned
+
+
+def _by_variant(evidence: RunRecord, verdict: str) -> dict[str, int]:
+    return {
+        variant.label: sum(audit.verdict == verdict and audit.variant == variant.label for audit in evidence.audits)
+        for variant in evidence.plan.variants
+    }
+
+
+def _index(
+    evidence: RunRecord, cases: Sequence[CaseBlock], shown: Sequence[Failure], found: Sequence[Condition]
+) -> dict[str, object]:
+    """What the page's filters work on."""
+    return {
+        "verdict": evidence.summary.verdict,
+        "conditions": [
+            {"name": one.name, "state": one.state, "measured": one.measured, "limit": one.limit} for one in found
+        ],
+        "variants": [variant.label for variant in evidence.plan.variants],
+        "cases": [
+            {
+                "anchor": block.anchor,
+                "id": block.case.id,
+                "cells": [cell.verdict if cell else "absent" for _, cell, _ in block.lines],
+            }
+            for block in cases
+        ],
+        "findings": [
+            {
+                "anchor": failure.anchor,
+                "case": failure.finding.audit.case,
+                "variant": failure.finding.audit.variant,
+                "check": failure.finding.result.check,
+                "verdict": failure.finding.result.verdict,
+            }
+            for failure in shown
+        ],
+    }
+
+
+def _figure(figure: Figure | None) -> str:
+    return "" if figure is None else figure.text
+
+
+def _share(record: CaseRecord) -> str:
+    return "" if record.omission_share is None else f"{100 * value(record.omission_share.share):.1f} %"
+
+
+def _percent(share: float) -> str:
+    return "no room" if share == float("inf") else f"{100 * share:.1f} %" if share < 10 else f"{share:.3g} ×"

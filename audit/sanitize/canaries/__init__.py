@@ -1,0 +1,1 @@
+"""Planted faults that prove a sanitizer alive, each with its clean twin."""

@@ -1,0 +1,1 @@
+"""NVIDIA's compute-sanitizer on a GPU: how it runs, what its output says."""

@@ -1,0 +1,69 @@
+"""compute-sanitizer on a GPU, as an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from audit.backends import cuda
+from audit.bundle import Bundle
+from audit.compile.cuda import CubinBuild, compile_cubin
+from audit.compile.identity import BuildIdentity
+from audit.errors import PlanError
+from audit.records.sanitize import Canary, Observed, Tool, ToolRecord
+from audit.sanitize.canaries.planted import FOLDER
+from audit.sanitize.device import canaries as compute_canaries
+from audit.sanitize.device import compute_sanitizer
+from audit.sanitize.device.compute_sanitizer import Installed, Work
+from audit.spec import Binary, Variant
+
+
+class DeviceEngine:
+    """NVIDIA's tools. Raises ToolMissing without a GPU, or without compute-sanitizer."""
+
+    together = True
+
+    def __init__(self, chosen: Path | None, canary_limit: float) -> None:
+        self._device = cuda.require_device()
+        self._installed: Installed = compute_sanitizer.find(chosen)
+        self._canary_limit = canary_limit
+
+    def record(self, tool: Tool) -> ToolRecord:
+        """The tool as it is used."""
+        return compute_sanitizer.record(tool, self._installed)
+
+    def canaries(self, tool: Tool) -> tuple[Canary, ...]:
+        """Its canaries and their twins."""
+        source, entries = compute_canaries.source(tool), compute_canaries.entries(tool, self._installed)
+        build = compile_cubin(FOLDER, source, entries, arch=self._device.arch, line_info=True)
+        return compute_canaries.check(tool, self._installed, build, self._canary_limit)
+
+    def observe(
+        self, tool: Tool, root: Path, variant: Variant, bundles: Sequence[tuple[Path, Bundle]], limit: float
+    ) -> list[tuple[Observed, BuildIdentity]]:
+        """All bundles in one process; where that leaves a doubt, each in its own. The builds have line info and are
+        otherwise those of a run."""
+        if isinstance(variant.code, Binary):
+            raise PlanError(f"variant {variant.name}: a frozen host program cannot run on a GPU; leave it out")
+        source, arch, defines = root / variant.code.path, self._device.arch, tuple(variant.code.defines.items())
+        works = [Work(folder, one, _cubin(root, source, one.entries, arch, defines)) for folder, one in bundles]
+        seen = compute_sanitizer.run_together(tool, self._installed, works, limit) if len(works) > 1 else None
+        if seen is None:
+            seen = [compute_sanitizer.run(tool, self._installed, work, limit) for work in works]
+        return [(one, work.build.identity) for one, work in zip(seen, works, strict=True)]
+
+    def describe_device(self) -> str | None:
+        """The GPU."""
+        return self._device.described()
+
+    def abort(self) -> None:
+        """Kill every tool that is running now, with its target."""
+        compute_sanitizer.abort()
+
+
+@lru_cache(maxsize=64)
+def _cubin(
+    root: Path, source: Path, entries: tuple[str, ...], arch: str, defines: tuple[tuple[str, str], ...]
+) -> CubinBuild:
+    return compile_cubin(root, source, entries, arch=arch, defines=dict(defines), line_info=True)

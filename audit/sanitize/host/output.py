@@ -1,0 +1,197 @@
+"""What a tool showed on this CPU: the sanitizer's log, the program's report and its exit status, taken together.
+
+Clean is what all three say: the log holds nothing (valgrind's XML: ended, and no error), the report ends with `done`
+and tells of no error, and the status is 0. A status of 66 without a finding, a finding without it, or a line that
+nobody understands is a trouble. A log that lost its findings thus cannot be clean: the status still tells of them.
+"""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Iterator, Sequence
+
+from audit.backends import Completed, Outcome, TimedOut, child
+from audit.bundle import Bundle
+from audit.records.sanitize import Observed, Side
+from audit.sanitize.collapse import Names, Record, collapsed
+from audit.sanitize.host import log as host_text
+from audit.sanitize.host import valgrind as host_valgrind
+from audit.sanitize.host.log import Told
+from audit.sanitize.host.tools import FOUND, HostRun
+from audit.sanitize.ranges import Point, point
+
+_SAID_WHY = 3
+"""What a program exits with after an `error` line; `Outcome` keeps the line, not the status."""
+
+_WORDS = frozenset(("identity", "step", "launch", "error", "done"))
+_ERROR = re.compile(
+    r"error (?P<kind>\w+) kernel (?P<kernel>.+?), block \((?P<block>\d+, \d+, \d+)\)"
+    r"(?:, thread \((?P<thread>\d+, \d+, \d+)\))?: (?P<text>.+)"
+)
+_OF_KERNELS = frozenset(("barrier", "collective", "assert", "memory"))
+_CALL = r"(?P<call>[\w:]+(?: \d+(?:x\d+x\d+)?)?)"
+_AT = rf"{_CALL} \((?P<file>[^()]+):(?P<line>\d+)\)(?: with mask (?P<mask>0x[0-9a-f]+))?"
+_WAITING = re.compile(rf"threads? (?P<threads>[\d, -]+) waits? at {_AT}")
+_EXITED = re.compile(r"threads? (?P<threads>[\d, -]+) ha(?:s|ve) exited")
+_LEFT = re.compile(rf"thread (?P<gone>\d+) \(lane \d+\) has exited, but lane (?P<lane>\d+) waits for it at {_AT}")
+_CALLED = re.compile(
+    rf"(?:thread (?P<threads>\d+) \(lane \d+\) called )?{_CALL} at (?P<file>[^ ]+?):(?P<line>\d+)"
+    r"(?: with mask (?P<mask>0x[0-9a-f]+))?.*"
+)
+_ASSERTED = re.compile(r"(?P<file>[^ ]+):(?P<line>\d+): .+")
+_LANES = 32
+
+
+def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observed:
+    """What a run over `bundle` showed; `sources` are the project's files as `BuildIdentity.sources` names them.
+
+    Kinds: race, out-of-bounds, misaligned, invalid-access, undefined, uninitialised, divergent-barrier,
+    invalid-barrier, crash. A run that was killed at its limit is no finding.
+    """
+    names = Names(sources, bundle.entries)
+    errors = [line for line in run.report if line.startswith("error ")]
+    told = _told(run, names, errors)
+    records = list(told.records)
+    troubles = list(told.troubles)
+    for line in errors[:1]:
+        if record := _failure(line, run.report, bundle, names):
+            records.append(record)
+        else:
+            troubles.append(line)
+    code = _exit_code(run.outcome)
+    troubles.extend(_contradictions(run, code, errors, bool(records), bool(told.records)))
+    try:
+        launches = sum(count.entry in bundle.entries for count in child.launches(run.report))
+    except ValueError:
+        launches = 0
+        troubles.append("the program's report has a `launch` line that is none")
+    findings = collapsed(run.tool, records)
+    return Observed(
+        command=run.command,
+        exit_code=code,
+        complete=run.ended and not troubles,
+        reported=(len(told.records) if told.counted is None else told.counted) + len(records) - len(told.records),
+        findings=findings,
+        troubles=tuple(dict.fromkeys(troubles)),
+        launches=launches,
+        seconds=run.outcome.limit if isinstance(run.outcome, TimedOut) else run.outcome.seconds,
+    )
+
+
+def _told(run: HostRun, names: Names, known: Sequence[str]) -> Told:
+    if run.tool != "initcheck":
+        return host_text.parse(run.tool, run.log, names, known)
+    text, start, xml = run.log.partition(host_valgrind.START)
+    beside = host_text.parse(run.tool, text, names, known)
+    listed = host_valgrind.parse(start + xml, names)
+    return Told(listed.records, (*beside.troubles, *listed.troubles), listed.counted)
+
+
+def _contradictions(run: HostRun, code: int | None, errors: Sequence[str], found: bool, told: bool) -> Iterator[str]:
+    """Where exit status, report and log do not agree. `found`: anything; `told`: by the sanitizer."""
+    if odd := [line for line in run.report if line.partition(" ")[0] not in _WORDS]:
+        yield f"not a line of the program's report: {odd[0][:200]!r}"
+    if errors and (len(errors) > 1 or run.report[-1] != errors[0]):
+        yield "the program's report goes on after an error"
+    if code == FOUND and not told:
+        yield f"exit status {FOUND} says that something was found, the log does not tell what"
+    if code == 0 and found:
+        yield f"something was found, the exit status is 0 and not {FOUND}"
+    if code == 0 and not run.ended:
+        yield "exit status 0, but the program's report does not end with `done`"
+    if code not in (None, 0, FOUND) and not errors and not isinstance(run.outcome, Completed | TimedOut):
+        yield f"the program ended with {run.outcome.kind} {run.outcome.message}"
+
+
+def _exit_code(outcome: Outcome) -> int | None:
+    if isinstance(outcome, Completed):
+        return 0
+    if isinstance(outcome, TimedOut):
+        return None
+    if status := re.fullmatch(r"exit (\d+)", outcome.kind):
+        return int(status[1])
+    return -signal.Signals[outcome.kind] if outcome.kind in signal.Signals.__members__ else _SAID_WHY
+
+
+def _failure(line: str, report: Sequence[str], bundle: Bundle, names: Names) -> Record | None:
+    """The record of a kernel that the runtime ended; None where the kernel is not to blame."""
+    error = _ERROR.fullmatch(line)
+    if error is None or error["kind"] not in _OF_KERNELS:
+        return None
+    shape = _block_under_way(report, bundle)
+    block = [point(error["block"].split(", "))]
+    sides = list(_sides(error, shape, names))
+    if error["kind"] in ("assert", "memory"):
+        thread = [point(error["thread"].split(", "))] if error["thread"] else []
+        kind = "crash"
+        sides = [(side, thread) for side, _ in sides]
+    else:
+        waits = "wait for one another" in error["text"] or "has exited" in error["text"]
+        kind = "divergent-barrier" if waits else "invalid-barrier"
+    return Record(
+        kind=kind,
+        kernel=names.entry(error["kernel"]),
+        message=error["text"],
+        sides=tuple(side for side, _ in sides),
+        taking=tuple((threads, block) for _, threads in sides),
+        raw=line,
+    )
+
+
+def _sides(
+    error: re.Match[str], shape: tuple[int, int, int] | None, names: Names
+) -> Iterator[tuple[Side, Sequence[Point]]]:
+    """Where threads wait or what they did, with the threads."""
+    text = error["text"]
+    if error["kind"] == "memory":
+        yield Side("access", names.entry(error["kernel"])), ()
+    elif error["kind"] == "assert":
+        if at := _ASSERTED.fullmatch(text):
+            yield _side("assertion", at, names), ()
+    elif left := _LEFT.fullmatch(text):
+        gone = int(left["gone"])
+        waiting = gone - gone % _LANES + int(left["lane"])
+        yield _side(_barrier(left), left, names), _points([waiting], shape)
+        yield Side("exit"), _points([gone], shape)
+    elif called := _CALLED.fullmatch(text):
+        yield (
+            _side(_barrier(called), called, names),
+            _points([int(called["threads"] or 0)][: bool(called["threads"])], shape),
+        )
+    else:
+        for part in text.split(": ", 1)[-1].split("; "):
+            if waiting_at := _WAITING.fullmatch(part):
+                yield _side(_barrier(waiting_at), waiting_at, names), _points(_numbers(waiting_at["threads"]), shape)
+            elif exited := _EXITED.fullmatch(part):
+                yield Side("exit"), _points(_numbers(exited["threads"]), shape)
+
+
+def _side(what: str, at: re.Match[str], names: Names) -> Side:
+    file = names.file(at["file"]) or at["file"].rsplit("/", 1)[-1]
+    return Side(what, "", file, int(at["line"]))
+
+
+def _barrier(at: re.Match[str]) -> str:
+    return f"barrier {at['call']}{' of ' + at['mask'] if at['mask'] else ''}"
+
+
+def _numbers(text: str) -> list[int]:
+    """`0-31, 40` as numbers."""
+    ends = [[int(end) for end in part.split("-")] for part in text.split(", ") if part.strip()]
+    return [number for end in ends for number in range(end[0], end[-1] + 1)]
+
+
+def _block_under_way(report: Sequence[str], bundle: Bundle) -> tuple[int, int, int] | None:
+    """The extents of the block of the launch that had not ended, in the order of the bundle."""
+    steps = [at for at, line in enumerate(report) if line.startswith("step ")]
+    done = sum(line.startswith("launch ") for line in report[steps[-1] if steps else 0 :])
+    return bundle.launches[done].block if done < len(bundle.launches) else None
+
+
+def _points(threads: Sequence[int], shape: tuple[int, int, int] | None) -> list[Point]:
+    """Threads of a block, numbered with x first, by their coordinates."""
+    if shape is None:
+        return []
+    x, y, _ = shape
+    return [(thread % x, thread // x % y, thread // (x * y)) for thread in threads]

@@ -1,0 +1,120 @@
+"""What valgrind's memcheck wrote as XML, as records.
+
+The XML is whole if it is well formed to its end, tells that the program finished, and counts the errors that it lists
+and no other. Of one that is cut, the errors before the cut are kept.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, ParseError
+
+from audit.sanitize.collapse import NOBODY, Frame, Names, Record, memory_of
+from audit.sanitize.host.log import Told
+
+START = "<?xml"
+_EXPECTED = frozenset(
+    (
+        *("protocolversion", "protocoltool", "preamble", "pid", "ppid", "tool", "args"),
+        *("status", "error", "errorcounts", "suppcounts"),
+    )
+)
+_LOAD = re.compile(r"__tsan_(?:unaligned_)?read(?P<plain>\d+)|__tsan_atomic(?P<atomic>\d+)_\w+")
+_SIZED = re.compile(r".*\b(read|write) of size (\d+)")
+_UNSET = frozenset(("UninitCondition", "UninitValue", "SyscallParam"))
+
+
+def parse(text: str, names: Names) -> Told:
+    """What the XML tells; an empty text is a report that is missing."""
+    if not text.strip():
+        return Told((), ("valgrind wrote no report",))
+    elements, troubles = _elements(text)
+    for element in elements:
+        if element.tag not in _EXPECTED:
+            troubles.append(f"valgrind wrote <{element.tag}>: {' '.join(''.join(element.itertext()).split())[:200]}")
+    tool = [element.text for element in elements if element.tag == "protocoltool"]
+    states = [element.findtext("state") for element in elements if element.tag == "status"]
+    counts = [element for element in elements if element.tag == "errorcounts"]
+    if tool != ["memcheck"] or states != ["RUNNING", "FINISHED"] or len(counts) != 1:
+        troubles.append(
+            "valgrind's report is not whole: expected memcheck, its start, its end and its counts, once each"
+        )
+    times = {pair.findtext("unique"): _number(pair.findtext("count")) for each in counts for pair in each}
+    errors = [element for element in elements if element.tag == "error"]
+    if sorted(map(str, times)) != sorted(str(error.findtext("unique")) for error in errors):
+        troubles.append(f"valgrind counts {len(times)} kinds of errors and lists {len(errors)}")
+    records = tuple(_record(error, max(times.get(error.findtext("unique"), 1), 1), names) for error in errors)
+    return Told(records, tuple(troubles), sum(times.values()) if len(counts) == 1 else None)
+
+
+def _elements(text: str) -> tuple[list[Element], list[str]]:
+    """The elements right below the root, as far as they are whole; and what is wrong with the text."""
+    found: list[Element] = []
+    depth = 0
+    try:
+        for event, element in ElementTree.iterparse(io.StringIO(text), ("start", "end")):
+            depth += 1 if event == "start" else -1
+            if depth == 0 and element.tag != "valgrindoutput":
+                return [], [f"valgrind's report is one of <{element.tag}>"]
+            if event == "end" and depth == 1:
+                found.append(element)
+    except (ParseError, LookupError, ValueError) as error:  # also an encoding that does not exist
+        return found, [f"valgrind's report is malformed: {error}"]
+    return found, []
+
+
+def _record(error: Element, times: int, names: Names) -> Record:
+    """An error with its stack, and the stack of the allocation where memcheck knows it."""
+    stacks = [[_frame(frame) for frame in stack] for stack in error.iter("stack")]
+    at = stacks[0] if stacks else []
+    allocated = stacks[1] if len(stacks) > 1 else []
+    kind, text = error.findtext("kind") or "", error.findtext("what") or error.findtext("xwhat/text") or ""
+    sides = [names.side(_what(kind, text, at), at), *filter(None, [names.allocation(allocated)])]
+    return Record(
+        kind=_kind(kind, text, error.findtext("auxwhat") or ""),
+        kernel=names.kernel(at),
+        message=text + memory_of(allocated),
+        sides=tuple(sides),
+        taking=(NOBODY,) * len(sides),
+        raw=_raw(error),
+        times=times,
+    )
+
+
+def _kind(kind: str, text: str, where: str) -> str:
+    if kind in _UNSET or (kind == "ClientCheck" and text.startswith("Uninitialised")):
+        return "uninitialised"
+    beside = re.search(r" is [\d,]+ bytes (?:before|after) ", where)
+    return "out-of-bounds" if beside or kind == "ClientCheck" else "invalid-access"
+
+
+def _what(kind: str, text: str, stack: list[Frame]) -> str:
+    """What was done: the runtime's own check is a load of the kernel, of the size that its name has."""
+    for frame in stack:
+        if load := _LOAD.fullmatch(frame.function.partition("(")[0]):
+            size = int(load["plain"] or 0) or int(load["atomic"]) // 8
+            return f"{'atomic ' if load['atomic'] else ''}read of size {size} bytes"
+    if sized := _SIZED.fullmatch(text):
+        return f"{sized[1]} of size {sized[2]} bytes"
+    return {"UninitCondition": "condition", "ClientCheck": "read"}.get(kind, "use")
+
+
+def _frame(frame: Element) -> Frame:
+    folder, file = frame.findtext("dir"), frame.findtext("file") or ""
+    path = f"{folder}/{file}" if folder and file else file
+    return Frame(frame.findtext("fn") or "", path, _number(frame.findtext("line")))
+
+
+def _raw(error: Element) -> str:
+    """The error as it was written, without the places of the program on this machine."""
+    for frame in error.iter("frame"):
+        for name in ("obj", "ip"):
+            for element in frame.findall(name):
+                frame.remove(element)
+    return ElementTree.tostring(error, encoding="unicode").strip()
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() else 0

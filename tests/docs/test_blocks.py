@@ -32,7 +32,11 @@ PROJECTS = [
     )
     for page, project in projects()
 ]
-BENCHES = [(page, project) for page, project in projects() if "bench=" in "".join(files(page, project).values())]
+BENCHES = [
+    pytest.param(page, project, id=f"{page.stem}-{project}")
+    for page, project in projects()
+    if "bench=" in "".join(files(page, project).values())
+]
 
 
 @pytest.mark.parametrize("each", BLOCKS, ids=lambda each: each.name)

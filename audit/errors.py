@@ -1,36 +1,36 @@
-"""Everything a user can mend, one type a kind; `audit.cli` turns them into exit code 2 in one place.
+"""The errors that a user can fix, one type for each kind. `audit.cli` turns them into exit code 2 in one place.
 
 A message says what was expected, what came, where, and what to do.
 """
 
 
 class AuditError(Exception):
-    """Base of all errors that are the user's to mend: usage, configuration, environment."""
+    """Base of all errors that a user can fix: usage, configuration, environment."""
 
 
 class ProjectError(AuditError):
-    """The audited project cannot be found or loaded, or what it declares is malformed."""
+    """The project cannot be found or loaded, or its declaration is malformed."""
 
 
 class PlanError(AuditError):
-    """What was asked for is not something that this project can run (unknown shape, context too long...)."""
+    """The project cannot run what the command asks for: an unknown shape, a context that is too long."""
 
 
 class ToolMissing(AuditError):
-    """A compiler or another program is absent; the message says what to install."""
+    """A compiler or another program is missing. The message says what to install."""
 
 
 class CompileError(AuditError):
-    """A source did not compile. For an audited variant this becomes a verdict, not an end."""
+    """A source did not compile. For an audited variant this becomes a verdict, and the run goes on."""
 
 
 class CaptureError(AuditError):
-    """A capture is altered, truncated, oversized, escapes its folder, or does not fit its operator."""
+    """A capture is altered, truncated or too large, leads out of its folder, or does not fit its operator."""
 
 
 class InputError(AuditError):
-    """An input lies outside the domain that the operator's contract admits."""
+    """An input lies outside the domain of the operator. `Operator.admit_inputs` raises it."""
 
 
 class EvidenceError(AuditError):
-    """Evidence cannot be read, is not whole, or could not be written."""
+    """A record cannot be read, is incomplete, or could not be written."""

@@ -1,7 +1,7 @@
 """Number formats: e4m3fn, binary16, ulp distances, bit patterns as text, a correctly rounded binary32 fma.
 
-numpy has no 8-bit float and no fma, and casts of libraries differ between versions (overflow to NaN or to
-the largest value), so both are defined here. Integers stand for bit patterns throughout.
+numpy has no 8-bit float and no fma, and the casts of libraries differ between versions (overflow to NaN or to
+the largest value), so this module defines both. Integers stand for bit patterns throughout.
 """
 
 import re
@@ -15,7 +15,7 @@ Float: TypeAlias = np.float16 | np.float32 | np.float64
 E4M3_MAX = 448.0
 E4M3_NAN = 0x7F
 NAN_DISTANCE = np.iinfo(np.int64).max
-"""What `ulp_distance` gives where either side is NaN: more than any bound, so that NaN never equals NaN."""
+"""The result of `ulp_distance` where either side is NaN: more than any bound, so that NaN never equals NaN."""
 
 _UNSIGNED: dict[Any, Any] = {
     np.dtype(np.float16): np.uint16,
@@ -41,7 +41,7 @@ def _e4m3_values() -> NDArray[np.float32]:
 E4M3_F32: NDArray[np.float32] = _e4m3_values()
 """f32[256]: the value of each code; 0x7F and 0xFF are quiet NaN with the code's sign."""
 E4M3_F16: NDArray[np.float16] = E4M3_F32.astype(np.float16)
-"""f16[256]: the same values, exact; `E4M3_F16.view(np.uint16)` are the bits a kernel's decoder must give."""
+"""f16[256]: the same values, exact; `E4M3_F16.view(np.uint16)` are the bits that a decoder must give."""
 E4M3_F16.flags.writeable = False
 
 
@@ -58,8 +58,8 @@ def decode_e4m3_f16(codes: NDArray[np.uint8]) -> NDArray[np.float16]:
 def encode_e4m3(values: ArrayLike) -> NDArray[np.uint8]:
     """Nearest e4m3fn codes u8[...] of f16, f32 or f64 values, ties to even, in one rounding.
 
-    Whatever lies beyond +-448, infinity included, saturates to +-448; every NaN becomes 0x7F; the sign
-    of zero stays, also of what underflows to it. Raises TypeError for other dtypes.
+    Values beyond +-448, infinity included, saturate to +-448. Every NaN becomes 0x7F. A zero keeps its sign,
+    and so does a value that underflows to zero. Raises TypeError for other dtypes.
     """
     x = np.asarray(values)
     _require_float(x)
@@ -84,7 +84,7 @@ def bits(values: ArrayLike) -> NDArray[Any]:
 
 
 def from_bits(patterns: NDArray[Any]) -> NDArray[Any]:
-    """Back from `bits`: u16, u32 or u64 to f16, f32 or f64. Raises TypeError for other dtypes."""
+    """The f16, f32 or f64 values of bit patterns u16, u32 or u64. Raises TypeError for other dtypes."""
     x = np.asarray(patterns)
     if x.dtype not in _FLOAT:
         raise TypeError(f"expected bit patterns u16, u32 or u64, got {x.dtype}")
@@ -92,9 +92,10 @@ def from_bits(patterns: NDArray[Any]) -> NDArray[Any]:
 
 
 def hex_bits(value: Float | float) -> str:
-    """One f16, f32 or f64 as hexadecimal bits, "0x" and 4, 8 or 16 digits: the width is the type.
+    """The bits of one f16, f32 or f64 as "0x" and 4, 8 or 16 hexadecimal digits; the width gives the type.
 
-    JSON knows no NaN and no infinity; this keeps both, and the payload of NaN and the sign of zero.
+    JSON has neither NaN nor infinity. This text keeps both, with the payload of NaN and the sign of zero.
+    Raises TypeError for an array or another dtype.
     """
     pattern = bits(value)
     if pattern.shape:
@@ -103,7 +104,7 @@ def hex_bits(value: Float | float) -> str:
 
 
 def from_hex_bits(text: str) -> Float:
-    """Back from `hex_bits`. Raises ValueError unless the text is "0x" and 4, 8 or 16 hexadecimal digits."""
+    """The value of a text that `hex_bits` made. Raises ValueError for other texts."""
     match = re.fullmatch(r"0x([0-9a-fA-F]+)", text)
     kind = _FLOAT_OF_DIGITS.get(len(match[1])) if match else None
     if match is None or kind is None:
@@ -114,10 +115,10 @@ def from_hex_bits(text: str) -> Float:
 
 
 def ulp_distance(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
-    """How many representable numbers lie from a to b, i64[...], for f16 or f32 of one dtype.
+    """The number of representable steps from a to b, i64[...], for two f16 or two f32 arrays.
 
-    +0 and -0 are 0 apart, the largest finite number and infinity 1. Where either is NaN the distance is
-    `NAN_DISTANCE`, also between equal NaNs. Raises TypeError for other or unequal dtypes.
+    +0 and -0 are 0 steps apart; the largest finite number and infinity are 1 step apart. Where either is NaN the
+    distance is `NAN_DISTANCE`, also between equal NaNs. Raises TypeError for other or unequal dtypes.
     """
     left, right = np.asarray(a), np.asarray(b)
     if left.dtype != right.dtype or left.dtype not in (np.dtype(np.float16), np.dtype(np.float32)):

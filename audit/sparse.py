@@ -1,7 +1,7 @@
-"""Arrays far larger than the memory they need: storage in a file with holes, of which only the data are visited.
+"""Arrays far larger than the memory that they take: a file with holes holds the data.
 
-A hole reads as zeros and takes neither memory nor disk, as long as nobody reads it through the mapping. Whoever
-copies, hashes or compares an array that may be one goes through `blocks`.
+A hole reads as zeros. It takes neither memory nor disk until something reads it through the mapping, so code that
+copies, hashes or compares such an array uses `blocks`, which visits the data alone.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ Bytes = NDArray[np.uint8]
 
 
 class SparseArray(np.ndarray[Any, np.dtype[Any]]):
-    """A C-contiguous array over a mapped file. A view of one is an ordinary array, whose holes nobody knows of."""
+    """A C-contiguous array over a mapped file. A view of it is an ordinary array, which does not know the holes."""
 
     descriptor: int | None = None
     start: int = 0  # byte offset of the first element in the file
 
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike = np.uint8) -> SparseArray:
-    """A writable array of zeros over a temporary file that has no name and goes with the array.
+    """A writable array of zeros over a temporary file, which disappears with the array.
 
-    Only what is written takes space, in pages of 4,096 bytes. Raises OSError where the file cannot be made.
+    Only written pages of 4,096 bytes take space. Raises OSError where the file cannot be made.
     """
     with tempfile.TemporaryFile(prefix="kernel-audit-") as file:
         size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
@@ -41,14 +41,14 @@ def zeros(shape: tuple[int, ...], dtype: DTypeLike = np.uint8) -> SparseArray:
 
 
 def mapped(path: Path, start: int, size: int) -> SparseArray:
-    """`size` bytes of a file from byte `start`, u1, read-only; they stay readable when the name is removed."""
+    """`size` bytes of a file from byte `start`, u8, read-only. They stay readable after the file is removed."""
     return _over(os.open(path, os.O_RDONLY | os.O_CLOEXEC), (size,), np.dtype(np.uint8), start, mmap.ACCESS_READ)
 
 
 def blocks(array: NDArray[Any]) -> Iterator[tuple[int, Bytes]]:
-    """(byte position, u1) of the parts of a C-contiguous array, ascending, at multiples of BLOCK.
+    """(byte position, u8 bytes) of the parts of a C-contiguous array, ascending, at multiples of BLOCK.
 
-    Of a SparseArray those that hold a byte other than zero, however its file keeps them; of others all.
+    Blocks of a SparseArray that hold nothing but zeros are left out. Raises ValueError for other strides.
     """
     read = _reader(array)
     if not isinstance(array, SparseArray) or array.descriptor is None:
@@ -64,7 +64,10 @@ def blocks(array: NDArray[Any]) -> Iterator[tuple[int, Bytes]]:
 
 
 def differing(left: NDArray[Any], right: NDArray[Any]) -> Iterator[NDArray[np.int64]]:
-    """Positions, ascending, of the bytes that differ between two arrays of equal size, block by block."""
+    """Positions of the bytes that differ between two arrays, ascending, block by block.
+
+    Raises ValueError for arrays of unequal size.
+    """
     if left.nbytes != right.nbytes:
         raise ValueError(f"expected arrays of equal size, but got {left.nbytes} and {right.nbytes} bytes")
     mine, theirs = _reader(left), _reader(right)
@@ -74,7 +77,7 @@ def differing(left: NDArray[Any], right: NDArray[Any]) -> Iterator[NDArray[np.in
 
 
 def _over(descriptor: int, shape: tuple[int, ...], dtype: np.dtype[Any], start: int, access: int) -> SparseArray:
-    """Takes over the descriptor, which asks the file system where the holes are: the mapping does not know."""
+    """Own the descriptor, which is needed to find the holes: the mapping does not know them."""
     try:
         buffer = mmap.mmap(descriptor, 0, access=access)
         array = SparseArray(shape, dtype, buffer, start)
@@ -87,8 +90,8 @@ def _over(descriptor: int, shape: tuple[int, ...], dtype: np.dtype[Any], start: 
 
 
 def _reader(array: NDArray[Any]) -> Callable[[int], Bytes]:
-    """A function that gives the block at a position: a view, or of a SparseArray a copy from its file, since whatever
-    is read through a mapping stays in memory."""
+    """A function that returns the block at a position: a view, or a copy from the file of a SparseArray, because
+    bytes that are read through a mapping stay in memory."""
     if not array.flags.c_contiguous:
         raise ValueError(f"expected a C-contiguous array, but got strides {array.strides} of shape {array.shape}")
     if isinstance(array, SparseArray) and (descriptor := array.descriptor) is not None:
@@ -99,7 +102,7 @@ def _reader(array: NDArray[Any]) -> Callable[[int], Bytes]:
 
 
 def _extents(array: SparseArray, descriptor: int) -> Iterator[tuple[int, int]]:
-    """Byte ranges of the array that its file keeps, ascending; one range where the file system knows no holes."""
+    """Byte ranges of the array that its file stores, ascending; one range where the file system has no holes."""
     at, end = array.start, array.start + array.nbytes
     while at < end:
         try:

@@ -66,27 +66,28 @@ def test_a_record_without_the_field_is_still_read() -> None:
     assert msgspec.convert(fields, CaseRecord) == older
 
 
-def test_what_a_bound_raises_is_the_projects_and_what_a_check_raises_is_not(
-    softmax_project: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = softmax_project / "kernels/softmax.py"
-    text = source.read_text()
-    project = find_project(softmax_project)
-    plan = make_plan(project, "softmax", Selection({"n": (33,)}, ("control",)), arch="sm_90", time_limit=60)
+def narrow(folder: Path) -> tuple[Project, Plan]:
+    """One case of the control."""
+    project = find_project(folder)
+    selection = Selection({"n": (33,)}, ("control",))
+    return project, make_plan(project, "softmax", selection, arch="sm_90", time_limit=60)
 
+
+def test_what_a_check_raises_is_a_bug_of_the_tool(softmax_project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(_view: View) -> Iterator[Result]:
         raise ZeroDivisionError("a bug of the tool")
         yield
 
-    with monkeypatch.context() as patch:
-        patch.setitem(CHECKS, "bytes", broken)
-        with pytest.raises(ZeroDivisionError, match="a bug of the tool"):
-            cases.audit_case(project, plan, plan.cases[0], threads=1)
-    source.write_text(
-        text.replace("bounds=[", 'bounds=[Bound("ratio", lambda *_: 1 / 0), ').replace(
-            "import Axis,", "import Axis, Bound,"
-        )
-    )
-    project = find_project(softmax_project)
+    monkeypatch.setitem(CHECKS, "bytes", broken)
+    project, plan = narrow(softmax_project)
+    with pytest.raises(ZeroDivisionError, match="a bug of the tool"):
+        cases.audit_case(project, plan, plan.cases[0], threads=1)
+
+
+def test_what_a_bound_raises_is_the_projects_to_mend(softmax_project: Path) -> None:
+    source = softmax_project / "kernels/softmax.py"
+    text = source.read_text().replace("import Axis,", "import Axis, Bound,")
+    source.write_text(text.replace("bounds=[", 'bounds=[Bound("ratio", lambda *_: 1 / 0), '))
+    project, plan = narrow(softmax_project)
     with pytest.raises(ProjectError, match=r"bound ratio raised ZeroDivisionError.*softmax\.py:\d+"):
         cases.audit_case(project, plan, plan.cases[0], threads=1)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.errors import InputError
+from audit import InputError
 
 from .paging import gather_codes, gather_tokens
 from .splits import total_of
@@ -108,8 +108,8 @@ def _check_lengths(lengths: NDArray[np.int32], addressable: int, capacity: int) 
 def _refuse_first(wrong: NDArray[np.bool_], values: NDArray[np.float16], where: str, expected: str) -> None:
     if wrong.any():
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
-        place = where + ", ".join(map(str, index)) + "]"
-        raise InputError(f"{place}: expected {expected}, got {values[index]}; mend the input or set its length to 0")
+        element = where + ", ".join(map(str, index)) + "]"
+        raise InputError(f"{element}: expected {expected}, got {values[index]}; mend the input or set its length to 0")
 
 
 def _blocks(total: int) -> Iterator[tuple[int, int]]:

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from audit import formats
-from audit.errors import InputError
+from audit import InputError, formats
 
 
 def gather_codes(

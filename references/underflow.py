@@ -26,7 +26,7 @@ far, and what a split gets in the merge. `FLOOR` is the power of two above e^-80
 of such a weight.
 """
 
-from .places import Placed
+from .array_library import DeviceArray
 from .tensor_core import TensorCore
 
 PHI = 2.0**-23
@@ -34,11 +34,11 @@ ETA = 2.0**-36
 FLOOR = 2.0**-115
 
 
-def grouped_loss(p: Placed, visible: Placed, values: Placed, model: TensorCore) -> Placed:
+def grouped_loss(p: DeviceArray, visible: DeviceArray, values: DeviceArray, model: TensorCore) -> DeviceArray:
     """sum_j excess(p_j) * gain(v_j) * |v_j|, f64[lines, D]: what rounding P and R loses beyond PHI*p.
 
     p f64[lines, tokens], relative to the largest; values f64[tokens, D]; where not visible nothing is lost. All three
-    of one place.
+    of one library.
     """
     excess = (p.clip(FLOOR, ETA) - PHI * p).clip(0) * visible
     size = abs(values)
@@ -48,6 +48,6 @@ def grouped_loss(p: Placed, visible: Placed, values: Placed, model: TensorCore) 
     return excess @ (gain * size)
 
 
-def scalar_loss(p: Placed, visible: Placed, values: Placed) -> Placed:
+def scalar_loss(p: DeviceArray, visible: DeviceArray, values: DeviceArray) -> DeviceArray:
     """sum_j max(FLOOR - p_j, 0) * |v_j|, f64[lines, D]; p and values as for `grouped_loss`. p stays in f32."""
     return ((FLOOR - p).clip(0) * visible) @ abs(values)

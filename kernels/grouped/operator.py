@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
+from audit import Array, Buffer, Case, Inputs, Operator, Shape
 
 from ..paged import axes, inputs, plans, workset
-from ..standing import placed
-from .judgement import BOUNDS, MUTATIONS, REFERENCES, admit, omissions, precast
+from .acceptance import BOUNDS, MUTATIONS, REFERENCES, admit, omissions, precast
 from .probes import GROUPED_PROBES
 from .variants import VARIANTS
 
@@ -54,7 +53,7 @@ grouped = Operator(
     axes=axes.axes(rows=(2, 3, 4, 5, 6, 7, 8), capacity=CAPACITY),
     buffers=buffers,
     inputs=inputs.generated,
-    variants=placed("grouped", VARIANTS),
+    variants=VARIANTS,
     references=REFERENCES,
     bounds=BOUNDS,
     shapes=[Shape(f"q{rows}", {"rows": rows}) for rows in range(2, 9)],

@@ -1,6 +1,6 @@
 """The axes of a paged operator, and the buffers that hold its inputs."""
 
-from audit.spec import Axis, Buffer, Case
+from audit import Axis, Buffer, Case
 
 from .storage import CANARY, LAYOUTS, PLACEMENTS, storage_buffers, table_entries
 

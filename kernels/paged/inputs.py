@@ -6,9 +6,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from audit import formats
-from audit.errors import PlanError
-from audit.spec import Array, AxisValue, CapturedInputs, Case, Inputs
+from audit import Array, AxisValue, CapturedInputs, Case, Inputs, PlanError, formats
 
 from .storage import draw_table, empty_storages, views
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from audit.spec import Array
+from audit import Array
 
 _TIMED = 3  # replays by which backends are compared
 

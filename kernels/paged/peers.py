@@ -26,8 +26,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from audit.errors import InputError, PlanError, ToolMissing
-from audit.spec import Array, Case, Inputs, Peer, PeerRun
+from audit import Array, Case, InputError, Inputs, Peer, PeerRun, PlanError, ToolMissing
 
 from .peer_run import LayersRun, first_line
 from .storage import E4M3_NAN, views

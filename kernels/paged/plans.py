@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from audit.spec import Line
+from audit import Line
 
 _SHORT = (1, 31, 32, 33, 63, 64, 65, 128, 129)
 _PAGED = ((1649, 1648), (3297, 3296), (5057, 1648), (8197, 3296))

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from audit import formats
-from audit.spec import Array, Case, Inputs, Measured
+from audit import Array, Case, Inputs, Measured, formats
 
 from .inputs import live_lengths, paged
 

@@ -17,8 +17,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from audit import sparse
-from audit.spec import Array, At, Buffer, Case, Inputs
+from audit import Array, At, Buffer, Case, Inputs, sparse
 
 LAYOUTS = ("contiguous", "padded", "interleaved")
 PLACEMENTS = ("near", "far")

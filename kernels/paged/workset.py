@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from audit.spec import AxisValue, Bench, Case, Inputs
+from audit import AxisValue, Bench, Case, Inputs
 
 from .inputs import live_lengths
 from .peers import PEERS

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
+from audit import Array, Buffer, Case, Inputs, Operator, Shape
 
 from ..paged import axes, inputs, plans, workset
-from ..standing import placed
-from .judgement import BOUNDS, CAPACITY, MUTATIONS, REFERENCES, admit, omissions, partitions, precast
+from .acceptance import BOUNDS, CAPACITY, MUTATIONS, REFERENCES, admit, omissions, partitions, precast
 from .probes import SCALAR_PROBES
 from .variants import VARIANTS
 
@@ -55,7 +54,7 @@ scalar = Operator(
     axes=axes.axes(rows=(1,), capacity=CAPACITY),
     buffers=buffers,
     inputs=inputs.generated,
-    variants=placed("scalar", VARIANTS),
+    variants=VARIANTS,
     references=REFERENCES,
     bounds=BOUNDS,
     shapes=[Shape("q1", {"rows": 1})],

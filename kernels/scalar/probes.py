@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.spec import Array, Case, Inputs, Measured, Probe
+from audit import Array, Case, Inputs, Measured, Probe
 
 from ...references.splits import partitions, total_of
 from ..paged import probes as designs

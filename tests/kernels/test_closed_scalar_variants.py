@@ -65,7 +65,7 @@ def test_it_follows_the_lengths(audit: Callable, tmp_path: Path, variant: str) -
 def test_another_schedule_of_sums_is_caught(
     audit: Callable, own_project: Path, variant: str, old: str, new: str
 ) -> None:
-    ran = audit(planted(own_project, "kernels/scalar/pv_schedules.cuh", (old, new)), *words(variant, 33))
+    ran = audit(planted(own_project, "kernels/scalar/closed/pv_schedules.cuh", (old, new)), *words(variant, 33))
     assert ran.code == 1, ran.out + ran.err
     assert "bytes" in ran.failed()
     assert {result["variant"] for result in ran.results() if result["verdict"] == "fail"} == {variant}
@@ -77,7 +77,7 @@ def test_no_token_past_the_length_is_asked_for(audit: Callable, own_project: Pat
     for variant in CLOSED:
         clean = audit(own_project, *words(variant, 16))
         assert clean.code == 0, clean.out + clean.err
-    planted(own_project, "kernels/scalar/pv_schedules.cuh", ("i + 1 < tokens;", "i < tokens;"))
+    planted(own_project, "kernels/scalar/closed/pv_schedules.cuh", ("i + 1 < tokens;", "i < tokens;"))
     ran = audit(own_project, *words("pv_prefetch", 16))
     assert ran.code == 1, ran.out + ran.err
     assert "completion" in ran.failed()

@@ -15,8 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 GROUPED = find(ROOT).operators["grouped"]
 LEAN, EVEN = "lean_roles", "even_roles"
 SMALL = {"heads": [3], "dim": [64]}
-LEAN_ROLES = "kernels/grouped/direct/lean.cuh"
-EVEN_ROLES = "kernels/grouped/direct/even.cuh"
+LEAN_ROLES = "kernels/grouped/closed/lean_roles.cuh"
+EVEN_ROLES = "kernels/grouped/closed/even_roles.cuh"
 SPLITS_OF_THREE_CHUNKS = 24_577
 SPLITS_OF_SIX_CHUNKS = 53_761
 
@@ -54,7 +54,7 @@ def test_the_bytes_are_the_parents(
         (LEAN, LEAN_ROLES, "if (late) of_values = last;", ""),
         (EVEN, EVEN_ROLES, "copies.wait<1>();", ""),
         (EVEN, EVEN_ROLES, "copies.wait<0>();  // for V", ""),
-        (EVEN, EVEN_ROLES, "of_values = late ? places : next;", "of_values = places;"),
+        (EVEN, EVEN_ROLES, "of_values = late ? address : next;", "of_values = address;"),
     ],
     ids=[
         "V is not waited for",

@@ -119,7 +119,7 @@ def test_every_step_is_judged_by_its_own_lengths(audit: Callable, tmp_path: Path
     [
         (
             "q6",
-            "kernels/grouped/variants.py",
+            "kernels/grouped/launches.py",
             "(_SPLITS, row_tiles(case)),",
             "(1 if case.lengths == 'replayed' else min(_SPLITS, -(-case.context // 64)), row_tiles(case)),",
             {"workspace", "error"},

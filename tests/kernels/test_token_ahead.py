@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 REDUCER, SCHEDULES, SHARES, VALUES = (
-    f"kernels/scalar/{name}.cuh" for name in ("column_reduce", "token_schedules", "head_shares", "token_values")
+    f"kernels/scalar/streamed/{name}.cuh"
+    for name in ("column_reduce", "token_schedules", "head_shares", "token_values")
 )
 FEW = "shares > 1 && active_partitions(length) <= kShareBlocks / shares"
 SMALL, LARGE = {"heads": 3, "dim": 64}, {"heads": 6, "dim": 256}
@@ -81,7 +82,7 @@ def test_the_reducer_one_step_ahead(audit: Callable, own_project: Path) -> None:
         (SHARES, "blockIdx.x % shares * heads", "0"),
         (SCHEDULES, "(step + 1) % steps * kScored * D", "0"),
         (SCHEDULES, "(i + 1) % batches * kAdded * kSlab", "i * kAdded * kSlab"),
-        (VALUES, "d + g * kColumns * kChunk + e", "d + g * kChunk + e"),
+        (VALUES, "d + g * kColumns * kVector + e", "d + g * kVector + e"),
         (VALUES, "% kColumns + g * kColumns;", "% kColumns;"),
         (VALUES, "threadIdx.x % 4 / kColumns * kHeads", "0"),
     ],

@@ -9,8 +9,9 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STREAM, SCORES, VALUES, WEIGHTS = (
-    f"kernels/scalar/token_{part}.cuh" for part in ("stream", "scores", "values", "weights")
+    f"kernels/scalar/streamed/token_{part}.cuh" for part in ("stream", "scores", "values", "weights")
 )
+WIDTH = "kernels/paged/inputs.cuh"
 WIDEST = "bits % 16 == 0 ? 16 : bits % 8 == 0 ? 8 : 1"
 SMALL, LARGE = {"heads": 3, "dim": 64}, {"heads": 6, "dim": 256}
 
@@ -53,7 +54,7 @@ def test_it_follows_the_lengths(audit: Callable, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [8, 1])
 def test_a_narrower_copy_leaves_the_same_bytes(audit: Callable, own_project: Path, width: int) -> None:
-    planted(own_project, STREAM, WIDEST, str(width))
+    planted(own_project, WIDTH, WIDEST, str(width))
     ran = audit(own_project, *words(LARGE, 33))
     assert ran.code == 0, ran.out + ran.err
 
@@ -67,7 +68,7 @@ def test_a_narrower_copy_leaves_the_same_bytes(audit: Callable, own_project: Pat
         (VALUES, "!Full && i >= count", "!Full && i + 1 >= count"),
         (WEIGHTS, "kGroupThreads * (v + 2 * j)", "kGroupThreads * (4 * v + j)"),
     ],
-    ids=["a wait too short", "a chunk misplaced", "the tree's halves", "short of the last token", "another tree"],
+    ids=["a wait too short", "a vector misplaced", "the tree's halves", "short of the last token", "another tree"],
 )
 def test_a_fault_shows_in_the_bytes(audit: Callable, own_project: Path, file: str, old: str, new: str) -> None:
     planted(own_project, file, old, new)
@@ -83,7 +84,7 @@ def test_no_table_entry_past_the_length_is_read(audit: Callable, own_project: Pa
     clean = audit(own_project, *words(SMALL, 16))
     assert clean.code == 0, clean.out + clean.err
     planted(own_project, STREAM, "run * kRun < partition.tokens", "run * kRun <= partition.tokens")
-    planted(own_project, STREAM, "plain_ = bytes_ == kChunk ? tokens / kStageTokens : 0;", "plain_ = stages_;")
+    planted(own_project, STREAM, "plain_ = bytes_ == kVector ? tokens / kStageTokens : 0;", "plain_ = stages_;")
     ran = audit(own_project, *words(SMALL, 16))
     assert ran.code == 1, ran.out + ran.err
     assert "completion" in ran.failed()

@@ -44,7 +44,7 @@ def _token_lost(case: PagedCase) -> Result:
 def _token_replaced(case: PagedCase) -> Result:
     """Token 0's V is read where token 1's should be."""
     v = case.v.copy()
-    v[case.place(1)] = case.v[case.place(0)]
+    v[case.address(1)] = case.v[case.address(0)]
     return sound(case.changed(v=v))
 
 

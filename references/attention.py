@@ -127,8 +127,8 @@ def _fields(
 
     dots = library.full((lines, total_of(lengths)), -np.inf)
     device_peak = library.full((capacity, lines), -np.inf)
-    device_fields = [library.full((capacity, lines), 0) for _ in range(3)]
-    device_fields += [library.full((capacity, lines, dims), 0) for _ in range(4)]
+    on_device = [library.full((capacity, lines), 0) for _ in range(3)]
+    on_device += [library.full((capacity, lines, dims), 0) for _ in range(4)]
     for s, tokens in enumerate(parts):
         visible = library.to_device(np.arange(tokens.start, tokens.stop)) < seen
         dot, absolute = _dot_products(queries, tokens_of(k, tokens), library)
@@ -145,13 +145,13 @@ def _fields(
         reach = factor * xp.amax(xp.where(visible, absolute, 0), axis=1)
         device_peak[s] = peak
         for whole, each in zip(
-            device_fields, (norm, reach, visible.sum(axis=1), partial, mass, spread, lost), strict=True
+            on_device, (norm, reach, visible.sum(axis=1), partial, mass, spread, lost), strict=True
         ):
             whole[s] = each
 
     peak, (norm, reach, count, partial, mass, spread, lost) = (
         library.to_numpy(device_peak),
-        map(library.to_numpy, device_fields),
+        map(library.to_numpy, on_device),
     )
     top = peak.max(axis=0)
     against_top = _exp_difference(factor, peak, top)

@@ -52,7 +52,7 @@ def differing(got: Array, expected: Array) -> Array:
 
 
 def _merge(_case: Case, _inputs: Inputs, got: Got, _expected: Expected) -> Measured:
-    """Bound 2: `out` equals the rounded pre-cast output byte for byte. The measure is the number of differing elements."""
+    """Bound 2: `out` equals the rounded pre-cast output byte for byte. Measures the number of differing elements."""
     value = differing(got["out"], got["precast"].astype(np.float16)).astype(np.float64)
     return Measured(value, np.zeros_like(value), ("row", "head", "dim"))
 

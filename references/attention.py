@@ -1,9 +1,9 @@
-"""Attention in FP64, unrounded, with the ingredients of its error bounds; what both operators share.
+"""Attention in FP64, unrounded, with the ingredients of its error bounds. Both operators use it.
 
 For a row that sees tokens j < length: score_j = scale*k_scale * q.k_j, pi = softmax(score) and
 o = v_scale * sum pi_j v_j. scale*k_scale is exact in f64 (48 bits), and so is q.k_j unless the exponents of
-q span more than 53 bits, hence weights come from differences of q.k_j: they keep their 15 digits however
-large the scores are.
+q span more than 53 bits. Weights come from differences of q.k_j, so they keep their 15 digits however large
+the scores are.
 """
 
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ from .splits import total_of
 from .underflow import FLOOR
 
 Loss = Callable[[DeviceArray, DeviceArray, DeviceArray], DeviceArray]
-"""(p, visible, values) -> what the format of p loses: see `underflow`."""
+"""(p, visible, values) -> the loss from the format of p: see `underflow`."""
 
 FP64_ERROR = 1e-13
 """Relative L2 of `attention_fp64` against `exact`, at most."""
@@ -30,9 +30,9 @@ _K16 = 16
 
 @dataclass(frozen=True, eq=False)
 class AttentionFP64(ABC):
-    """Results and bound ingredients; the `partial_` ones take the softmax over one part's tokens alone.
+    """Results and ingredients of bounds. For the `partial_` ones the softmax is over the tokens of one part alone.
 
-    A part is a split (grouped) or a partition (scalar). Where a row sees nothing everything is 0, and lse is -inf.
+    A part is a split (grouped) or a partition (scalar). Where a row sees nothing, all fields are 0 and lse is -inf.
     """
 
     out: Array64
@@ -48,7 +48,7 @@ class AttentionFP64(ABC):
     reach: Array64
     """f64[rows, G]: S = max over visible j of scale*k_scale * sum of |q.k_j within a K16 chunk|."""
     loss: Array64
-    """f64[rows, G, D]: U, what small probabilities lose at most (see `underflow`), v_scale included; mostly 0."""
+    """f64[rows, G, D]: U, the most that small probabilities lose (see `underflow`), v_scale included; mostly 0."""
     partial: Array64
     """f64[parts, rows, G, D]: o of each part, normalised."""
     partial_lse: Array64
@@ -67,7 +67,7 @@ class AttentionFP64(ABC):
     @staticmethod
     @abstractmethod
     def accumulation(seen: Array64) -> Array64:
-        """The factor of ||A|| in bound 3, f64[...] for n f64[...] tokens: how the operator's sums over them round."""
+        """The factor of ||A|| in bound 3, f64[...] for n f64[...] tokens: the rounding of sums over them."""
 
 
 def attention_fp64(
@@ -87,10 +87,11 @@ def attention_fp64(
 ) -> dict[str, Array64]:
     """The fields of `AttentionFP64` for q f16[rows, G, D] over k, v u8[pages, page, 1, D] through table i32[1, n].
 
-    `parts` cover tokens 0..total-1 in ascending order; the `partial_` arrays have `capacity` parts, zeros (lse: -inf)
-    behind the given ones. The inputs must lie in the contract's domain (`domain.check_domain`). Works one part at a
-    time: beside the result it holds 8*rows*G*total bytes of scores and, with parts of 3,328 tokens, some 60 MiB. What
-    another library than numpy computes is compared with numpy in one row's last part: ProjectError where it is off.
+    `parts` cover tokens 0..total-1 in ascending order; the `partial_` arrays have `capacity` parts, with zeros (lse:
+    -inf) after the given ones. The inputs must lie in the contract's domain (`domain.check_domain`). The function works
+    one part at a time: beside the result it holds 8*rows*G*total bytes of scores and, with parts of 3,328 tokens, some
+    60 MiB. Results of a library other than numpy are compared with numpy's in the last part of one row; raises
+    ProjectError where they differ.
     """
     inputs, scales = (q, k, v, table, lengths), {"scale": scale, "k_scale": k_scale, "v_scale": v_scale}
     fields = _fields(*inputs, **scales, parts=parts, capacity=capacity, loss=loss, library=library)
@@ -144,9 +145,7 @@ def _fields(
         spread = _spread(library.mean_of_maximum(weights, values, partial), partial)
         reach = factor * xp.amax(xp.where(visible, absolute, 0), axis=1)
         device_peak[s] = peak
-        for whole, each in zip(
-            on_device, (norm, reach, visible.sum(axis=1), partial, mass, spread, lost), strict=True
-        ):
+        for whole, each in zip(on_device, (norm, reach, visible.sum(axis=1), partial, mass, spread, lost), strict=True):
             whole[s] = each
 
     peak, (norm, reach, count, partial, mass, spread, lost) = (
@@ -164,7 +163,7 @@ def _fields(
     out_lost = np.einsum("sl,sld->ld", floored, lost) + np.einsum("sl,sld->ld", floored - shares, mass)
     device_top, device_divisor, center = (library.to_device(x) for x in (top[:, None], divisor[:, None], out))
     above = library.full((lines, dims), 0)
-    for tokens in parts:  # once more: the spread about the whole row's o, known only now
+    for tokens in parts:  # a second pass: the spread about o of the whole row, which is known only now
         weights = _exp_difference(factor, dots[:, tokens.start : tokens.stop], device_top, library)
         weights /= device_divisor
         above += library.mean_of_maximum(weights, tokens_of(v, tokens), center)
@@ -193,7 +192,7 @@ def lines_of(
 ) -> tuple[DeviceArray, DeviceArray]:
     """(seen i64[lines, 1], queries f64[lines, D]): a line for each (row, head), and how many tokens it sees.
 
-    q of a row of length 0 may be NaN and must not reach anything: it is 0 here.
+    q of a row of length 0 may be NaN and must not reach any result: it is 0 here.
     """
     rows, heads, dims = q.shape
     seen = np.repeat(np.maximum(lengths, 0), heads)[:, None].astype(np.int64)
@@ -212,7 +211,7 @@ def _dot_products(queries: DeviceArray, keys: DeviceArray, library: ArrayLibrary
 
 
 def _exp_difference(factor: float, dot: DeviceArray, peak: DeviceArray, library: ArrayLibrary = NUMPY) -> DeviceArray:
-    """exp(factor*(dot - peak)), 0 where dot is -inf; a peak of -inf has nothing but such below it."""
+    """exp(factor*(dot - peak)), 0 where dot is -inf. Where the peak is -inf, so is every dot."""
     return library.xp.exp(factor * (dot - library.xp.where(library.xp.isneginf(peak), 0, peak)))
 
 
@@ -232,9 +231,9 @@ def _lse(factor: float, peak: Array64, norm: Array64) -> Array64:
 def _compare(
     library: ArrayLibrary, fields: dict[str, Array64], measure: dict[str, Array64], part: int, row: int
 ) -> None:
-    """ProjectError unless a row's sums over a part equal those of numpy, all that is in `measure`, within `FP64_ERROR`.
+    """Raises ProjectError unless the fields of a row and part equal numpy's, `measure`, within `FP64_ERROR`.
 
-    Errors of sums over V are relative to A, which no cancellation makes small; those of lse and S to 1 or more.
+    Errors of sums over V are relative to A, which no cancellation makes small; errors of lse and S to at least 1.
     """
     mass = float(np.linalg.norm(measure["partial_mass"]))
     for name, (expected,) in measure.items():
@@ -246,5 +245,5 @@ def _compare(
         if not error <= FP64_ERROR * size:
             raise ProjectError(
                 f"FP64 by {library.name}: expected {name}[{part}, {row}] within {FP64_ERROR:g} of numpy's, but got"
-                f" {error / (size or 1):.3g}; give it a library that computes in binary64, or none: numpy then does all"
+                f" {error / (size or 1):.3g}; install a torch that computes in binary64, or none: numpy then does all"
             )

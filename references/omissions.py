@@ -1,4 +1,4 @@
-"""Which omitted tokens bound 3 could show at all: under peaked attention most tokens weigh next to nothing."""
+"""The omitted tokens that bound 3 can detect: under peaked attention most tokens have almost no weight."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +42,7 @@ def omission_share(
         return library.decoded(gather_codes(storage, table, block.stop, start=block.start))
 
     seen, queries = lines_of(q, lengths, library)
-    others = library.full((lines, total), -np.inf)  # scores, soon without the heaviest token's
+    others = library.full((lines, total), -np.inf)  # scores; those of the heaviest tokens are removed below
     for block in blocks:
         visible = library.to_device(np.arange(block.start, block.stop)) < seen
         others[:, block] = xp.where(visible, factor * (queries @ tokens_of(k, block).T), -np.inf)

@@ -1,6 +1,6 @@
-"""How results of the grouped operator are judged: its references, its domain, bounds 1 to 5 of kernels/CONTRACT.md.
+"""What results of the grouped operator must satisfy: references, domain, bounds 1 to 5 of kernels/CONTRACT.md.
 
-What each bound is stands in `references/`; here they meet the operator's buffers.
+`references/` defines each bound; this file applies them to the operator's buffers.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from ..paged.acceptance import FP64_OWN_ERROR, MERGE, arrays, as_mutations, diff
 
 _LINE = ("row", "head")
 _SPLIT = ("split", "row", "head")
-_WHOLE = 300  # tokens; beyond, the contract reference computes chosen splits only
+_WHOLE = 300  # tokens; beyond, the contract reference computes only chosen splits
 
 
 def admit(case: Case, inputs: Inputs) -> None:
@@ -42,7 +42,7 @@ def _fp64(case: Case, inputs: Inputs) -> Mapping[str, Array]:
 
 
 def _contract(case: Case, inputs: Inputs) -> Mapping[str, Array]:
-    """The contract bit for bit: all of it for short contexts, the first, the last and two drawn splits for long."""
+    """The contract bit for bit; of a long context only the first, the last and two drawn splits."""
     active = _active(inputs)
     whole = _is_short(inputs)
     chosen = None if whole else {0, active - 1, *case.rng().integers(0, active, 2).tolist()}
@@ -67,7 +67,7 @@ def _is_short(inputs: Inputs) -> bool:
 
 
 def _out(_case: Case, inputs: Inputs, got: Got, expected: Expected) -> Measured | None:
-    """Bound 1 for the output; beyond `_WHOLE` tokens the contract reference has none, and bound 2 stands in."""
+    """Bound 1 for the output. Beyond `_WHOLE` tokens the contract reference has no output; bound 2 covers it."""
     if not _is_short(inputs):
         return None
     value = differing(got["out"], expected["out"]).astype(np.float64)

@@ -25,7 +25,7 @@ PROBES = (
     ("tiles", 129),
     ("sparse", 1649),
 )
-"""Each probe at the shortest context that shows what it is for."""
+"""Each probe with the shortest context in which it can find its faults."""
 
 
 def buffers(case: Case) -> tuple[Buffer, ...]:
@@ -40,7 +40,7 @@ def buffers(case: Case) -> tuple[Buffer, ...]:
 
 
 def written(case: Case, given: Inputs) -> Mapping[str, Array]:
-    """Active splits and the row slots of the case; nothing of the workspace where no row sees a token."""
+    """The active splits and the row slots of the case; no part of the workspace where no row sees a token."""
     total = max(0, int(np.max(given["lengths"])))
     active = 0 if total == 0 else 1 if total <= 128 else min(SPLITS, -(-total // 64))
     mask = np.zeros((SPLITS, ROW_SLOTS, 1, 1), bool)

@@ -1,4 +1,4 @@
-"""How results of the scalar operator are judged: its references, its domain, bounds 1 to 5 of kernels/CONTRACT.md."""
+"""What results of the scalar operator must satisfy: references, domain, bounds 1 to 5 of kernels/CONTRACT.md."""
 
 from collections.abc import Mapping
 
@@ -17,11 +17,11 @@ CAPACITY = 262_144
 PARTITION = 1024
 _LINE = ("row", "head")
 _PART = ("partition", "row", "head")
-_WHOLE = 8_197  # tokens; beyond, the contract reference computes chosen partitions only
+_WHOLE = 8_197  # tokens; beyond, the contract reference computes only chosen partitions
 
 
-def partitions(inputs: Inputs) -> int:
-    """Partitions that the length reaches."""
+def active_partitions(inputs: Inputs) -> int:
+    """How many partitions have a token."""
     return -(-max(0, int(np.max(inputs["lengths"]))) // PARTITION)
 
 
@@ -41,8 +41,8 @@ def _fp64(case: Case, inputs: Inputs) -> Mapping[str, Array]:
 
 
 def _contract(case: Case, inputs: Inputs) -> Mapping[str, Array]:
-    """The contract bit for bit; the first, the last and two drawn partitions of long contexts."""
-    active = partitions(inputs)
+    """The contract bit for bit; of a long context the first, the last and two drawn partitions."""
+    active = active_partitions(inputs)
     whole = _is_short(inputs)
     chosen = None if whole else {0, active - 1, *case.rng().integers(0, active, 2).tolist()}
     return vars(scalar_contract(*arrays(case, inputs), **scales(inputs), chosen=chosen))
@@ -61,7 +61,7 @@ def _is_short(inputs: Inputs) -> bool:
 
 
 def _out(_case: Case, inputs: Inputs, got: Got, expected: Expected) -> Measured | None:
-    """Bound 1 for the output; beyond `_WHOLE` tokens the contract reference has none, and bound 2 stands in."""
+    """Bound 1 for the output. Beyond `_WHOLE` tokens the contract reference has no output; bound 2 covers it."""
     if not _is_short(inputs):
         return None
     value = differing(got["out"], expected["out"]).astype(np.float64)
@@ -73,12 +73,14 @@ def _precast(_case: Case, _inputs: Inputs, got: Got, expected: Expected) -> Meas
 
 
 def _partial(_case: Case, inputs: Inputs, got: Got, expected: Expected) -> Measured:
-    return Measured(*scalar_bounds.partial_error(got["partial"], ScalarFP64(**expected), partitions(inputs)), _PART)
+    return Measured(
+        *scalar_bounds.partial_error(got["partial"], ScalarFP64(**expected), active_partitions(inputs)), _PART
+    )
 
 
 def _lse(_case: Case, inputs: Inputs, got: Got, expected: Expected) -> Measured:
     reference = ScalarFP64(**expected)
-    return Measured(*scalar_bounds.lse_error(got["maximum"], got["sums"], reference, partitions(inputs)), _PART)
+    return Measured(*scalar_bounds.lse_error(got["maximum"], got["sums"], reference, active_partitions(inputs)), _PART)
 
 
 def _final(_case: Case, _inputs: Inputs, got: Got, expected: Expected) -> Measured:

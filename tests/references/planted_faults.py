@@ -23,13 +23,13 @@ def _result(case: PagedCase, partial: Array, lse: Array) -> Result:
     return Result(partial, lse, precast, precast.astype(np.float16))
 
 
-def sound(case: PagedCase, steps: contract.Steps = contract.CONTRACT) -> Result:
+def sound(case: PagedCase, steps: contract.GroupedSteps = contract.CONTRACT) -> Result:
     got = contract.grouped_contract(*case.arrays, **case.scales, steps=steps)
     return _result(case, got.partial, got.lse)
 
 
 def _with(**steps: Callable[..., Array]) -> Callable[[PagedCase], Result]:
-    return lambda case: sound(case, contract.Steps(**steps))
+    return lambda case: sound(case, contract.GroupedSteps(**steps))
 
 
 def _with_f16_accumulator(p: Array, values: Array, model: object) -> Array:

@@ -1,4 +1,4 @@
-"""torch against numpy, field by field: on its CPU device, where its arithmetic is that of any device of it."""
+"""torch against numpy, field by field, on torch's CPU device, whose arithmetic is that of its other devices."""
 
 import importlib
 import sys
@@ -50,7 +50,7 @@ ALL = {**{f"grouped: {name}": case for name, case in GROUPED_CASES.items()}} | {
 
 @pytest.fixture(autouse=True, scope="module")
 def one_thread() -> Iterator[None]:
-    """Cases are small: threads of torch would only wait for each other."""
+    """The cases are small, so more threads of torch would only wait for each other."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -105,25 +105,27 @@ def test_equal_calls_give_equal_bytes() -> None:
     assert all(first[field].tobytes() == again[field].tobytes() for field in first)
 
 
-# --- a library that computes something else is found out ---------------------------------------------------
+# --- a library that computes something else is refused ---------------------------------------------------
 
 
-class Decoding(array_library.ArrayLibrary):
+class WrongDecoder(array_library.ArrayLibrary):
     def decoded(self, codes: np.ndarray) -> np.ndarray:
         return super().decoded(codes) * (1 + 1e-12)
 
 
-class Single(array_library.ArrayLibrary):
+class Binary32Library(array_library.ArrayLibrary):
     def mean_of_maximum(self, weights: np.ndarray, values: np.ndarray, center: np.ndarray) -> np.ndarray:
         return super().mean_of_maximum(weights, values, center).astype(np.float32).astype(np.float64)
 
 
-class Blind(array_library.ArrayLibrary):
+class NanLibrary(array_library.ArrayLibrary):
     def full(self, shape: tuple[int, ...], value: float) -> np.ndarray:
         return super().full(shape, value) * np.nan
 
 
-@pytest.mark.parametrize(("library", "field"), [(Decoding(), "partial"), (Single(), "partial_spread"), (Blind(), "")])
+@pytest.mark.parametrize(
+    ("library", "field"), [(WrongDecoder(), "partial"), (Binary32Library(), "partial_spread"), (NanLibrary(), "")]
+)
 def test_a_library_that_does_not_compute_in_binary64_is_refused(
     library: array_library.ArrayLibrary, field: str
 ) -> None:

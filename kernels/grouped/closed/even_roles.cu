@@ -1,5 +1,5 @@
-// grouped, variant `even_roles`, parent `lean_roles`: the softmax of a chunk stands before QK of the next one, and the
-// first barrier of a phase within QK, where it halves both roles' work.
+// grouped, variant `even_roles`, parent `lean_roles`: the softmax of a chunk comes before QK of the next one, and the
+// first barrier of a phase falls within QK, where it halves the work of both roles.
 //
 //   grouped_even_roles_splits<G, D, Page>   grid (80, row tiles), block 256, dynamic shared memory
 //                                           direct::lean_memory_bytes<D>:

@@ -1,5 +1,5 @@
-// grouped, variant `fp64_sum`, parent `visible_tile`: QK's K16 products are summed in FP64 and rounded to f32
-// once, in place of the compensated sum. So its bytes are not its parent's, nor the contract's.
+// grouped, variant `fp64_sum`, parent `visible_tile`: the K16 products of QK are summed in FP64 and rounded to
+// f32 once, instead of the compensated sum. So its bytes differ from its parent's and from the contract's.
 //
 //   grouped_fp64_sum_splits<G, D, Page>   grid (80, 1), block 256, dynamic shared memory
 //                                         split_memory_bytes<D, ceil(8 * G / 16), 8>:

@@ -1,5 +1,5 @@
-// grouped, variant `lean_roles`, parent `warp_roles`: the weighing warps copy V as well, in whole rows, so that those
-// that add do nothing else.
+// grouped, variant `lean_roles`, parent `warp_roles`: the producer warps copy V as well, in whole rows, so that the
+// consumer warps only multiply.
 //
 //   grouped_lean_roles_splits<G, D, Page>   grid (80, row tiles), block 256, dynamic shared memory
 //                                           direct::lean_memory_bytes<D>:

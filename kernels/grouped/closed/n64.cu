@@ -1,5 +1,5 @@
-// grouped, variant `n64`, parent `ordered_qk_pv`: two tiles of 32 tokens are loaded as one panel and
-// go through each step between the same barriers, in their order. A split's last panel may hold one tile.
+// grouped, variant `n64`, parent `ordered_qk_pv`: two tiles of 32 tokens are loaded as one panel and go
+// through each step in their order, between the same barriers. The last panel of a split may hold one tile.
 //
 //   grouped_n64_splits<G, D, Page>   grid (80, 1), block 256, dynamic shared memory
 //                                    split_memory_bytes<D, ceil(8 * G / 16), 8, 2>:

@@ -1,5 +1,5 @@
-// grouped, variant `register_softmax`, parent `visible_tile`: every warp keeps the rows' max, sum and factors
-// in registers. Shared memory carries only what one tile adds to them.
+// grouped, variant `register_softmax`, parent `visible_tile`: every warp keeps max, sum and factors of the rows
+// in registers. Shared memory holds only what one tile adds to them.
 //
 //   grouped_register_softmax_splits<G, D, Page>   grid (80, 1), block 256, dynamic shared memory
 //                                                 split_memory_bytes<D, ceil(8 * G / 16), 8, 1, true>:

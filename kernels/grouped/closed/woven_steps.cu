@@ -1,5 +1,5 @@
-// grouped, variant `woven_steps`, parent `rolled_steps`: the warps of a block are all alike, and each has PV of a chunk
-// between the steps of QK of the next one.
+// grouped, variant `woven_steps`, parent `rolled_steps`: all warps of a block do the same work: each interleaves PV
+// of a chunk with the QK steps of the next one.
 //
 //   grouped_woven_steps_splits<G, D, Page>   grid (80, row tiles), block 256, dynamic shared memory
 //                                            direct::woven_memory_bytes<D>:

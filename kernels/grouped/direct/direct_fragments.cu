@@ -1,14 +1,14 @@
-// grouped, variant `direct_fragments`, parent `visible_tile`: e4m3 goes from its bytes straight into the tensor
-// core's registers; scores, compensation and numerator stay in registers too. One block serves one row tile.
+// grouped, variant `direct_fragments`, parent `visible_tile`: e4m3 bytes are decoded straight into tensor-core
+// registers; scores, compensation and numerator stay in registers too. One block serves one row tile.
 //
 //   grouped_direct_fragments_splits<G, D, Page>   grid (80, row tiles), block 128, dynamic shared memory
 //                                                 direct::chunk_memory_bytes<D>:
 //                                                 113,408 (G=6, D=256), 39,680 (G=3, D=64)
 //   grouped_direct_fragments_merge<G, D>          grid (rows * G), block D, no dynamic shared memory
 //
-// On sm_90 one exact step adds all 16 products of a K16 product, so that their order is free, and the k values of
-// QK are permuted within their 16. Where a step is shorter they keep their order (scores.cuh): the bytes are the
-// parent's on every architecture, the speed is sm_90's.
+// On sm_90 one exact step adds all 16 products of a K16 product, so their order is free, and the k values of QK are
+// permuted within their 16. Where a step is shorter, they keep their order (operands.cuh). The bytes are the parent's
+// on every architecture; only sm_90 gains speed.
 #include <cuda_fp16.h>
 
 #include "merge.cuh"

@@ -1,6 +1,6 @@
-// grouped, variant `piped_roles`, parent `rolled_steps`: the two roles hand tiles over through a ring, each place of
-// which is told full and empty by barriers of its own, instead of meeting twice a chunk. The weighing warps copy V
-// too, in whole rows, and QK's products are one step ahead of their sum.
+// grouped, variant `piped_roles`, parent `rolled_steps`: tiles pass from producer to consumer warps through a pipeline
+// of six stages, each with a full and an empty barrier; the roles no longer meet twice a chunk. The producer warps copy
+// V too, in whole rows, and the products of QK are one step ahead of their sum.
 //
 //   grouped_piped_roles_splits<G, D, Page>   grid (80, row tiles), block 256, dynamic shared memory
 //                                            direct::piped_memory_bytes<D>:

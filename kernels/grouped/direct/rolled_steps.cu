@@ -1,5 +1,5 @@
-// grouped, variant `rolled_steps`, parent `warp_roles`: the steps of QK are a loop of five at a time, so that a phase's
-// code is a third as long.
+// grouped, variant `rolled_steps`, parent `warp_roles`: the QK steps are a loop, five at a time, so that the code of a
+// phase is a third as long.
 //
 //   grouped_rolled_steps_splits<G, D, Page>   grid (80, row tiles), block 256, dynamic shared memory
 //                                             direct::role_memory_bytes<D>:

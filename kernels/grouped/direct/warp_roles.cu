@@ -1,13 +1,13 @@
-// grouped, variant `warp_roles`, parent `direct_fragments`: of a block's eight warps four weigh, one chunk ahead of the
-// four that add. q lies in shared memory, so that eight warps of either role have registers enough twice on an SM.
+// grouped, variant `warp_roles`, parent `direct_fragments`: four producer warps of a block (QK, softmax) run one chunk
+// ahead of four consumer warps (PV). q lies in shared memory, so that two such blocks have registers enough on an SM.
 //
 //   grouped_warp_roles_splits<G, D, Page>   grid (80, row tiles), block 256, dynamic shared memory
 //                                           direct::role_memory_bytes<D>:
 //                                           113,168 (G=6, D=256), 45,584 (G=3, D=64)
 //   grouped_warp_roles_merge<G, D>          grid (rows * G, D / 64), block 64, no dynamic shared memory
 //
-// K and V come by ldmatrix: K's words as they are, of V two tokens' bytes of two dimensions. The order of the k values
-// is direct_fragments's.
+// K and V are loaded by ldmatrix: K as it is, V transposed, two tokens at two dimensions in a register. The order of
+// the k values is that of direct_fragments.
 #include <cuda_fp16.h>
 
 #include "merge.cuh"

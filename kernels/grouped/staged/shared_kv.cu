@@ -1,5 +1,5 @@
 // grouped, variant `shared_kv`, parent `vector_loads`: one block of a split serves all rows and heads, so
-// that each K and V byte is read from global memory once.
+// each byte of K and V is read from global memory once.
 //
 //   grouped_shared_kv_splits<G, D>   grid (80, 1), block 256, dynamic shared memory
 //                                    split_memory_bytes<D, ceil(8 * G / 16), 8>:

@@ -1,5 +1,5 @@
-// grouped, variant `vector_loads`, parent `control`: one block for each 16-row tile of a split, as there, but
-// K and V come by 16-byte loads where base addresses and strides allow them, else by 8-byte loads, else by
+// grouped, variant `vector_loads`, parent `control`: one block for each 16-row tile of a split, as in control,
+// with 16-byte loads of K and V where base addresses and strides allow them, else 8-byte loads, else single
 // bytes.
 //
 //   grouped_vector_loads_splits<G, D>   grid (80, ceil(rows * G / 16)), block 128, dynamic shared memory

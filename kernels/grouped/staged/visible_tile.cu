@@ -1,5 +1,5 @@
-// grouped, variant `visible_tile`, parent `ordered_qk_pv`: a row tile of which no row sees a tile of tokens
-// does nothing for it, and one that is all padding does nothing at all.
+// grouped, variant `visible_tile`, parent `ordered_qk_pv`: a row tile skips a tile of tokens that none of its
+// rows sees, and a row tile of padding does nothing at all.
 //
 //   grouped_visible_tile_splits<G, D, Page>   grid (80, 1), block 256, dynamic shared memory
 //                                             split_memory_bytes<D, ceil(8 * G / 16), 8>:

@@ -1,5 +1,5 @@
-// scalar, variant `compact_page_map`, parent `lookup`: two page numbers in registers say where the tokens of
-// a partition lie. The launch reserves 4,096 bytes for the map that a partition on three pages or more needs.
+// scalar, variant `compact_page_map`, parent `lookup`: two page numbers in registers locate the tokens of a
+// partition. The launch reserves 4,096 bytes for the map that a partition on three or more pages needs.
 //
 //   scalar_compact_page_map_partitions<G, D>   grid (256), block 256, dynamic shared memory 4,096
 //   scalar_compact_page_map_reduce<G, D>       grid (G), block 256, no dynamic shared memory

@@ -1,5 +1,5 @@
-// scalar, variant `head_halves`, parent `token_ahead`: in PV half of a warp's lanes have half of the heads each, for
-// twice the dimensions, so that they read half of the weights.
+// scalar, variant `head_halves`, parent `token_ahead`: in PV each half of a warp's lanes has half of the heads, for
+// twice the dimensions, and so reads half of the weights.
 //
 //   scalar_head_halves_partitions<G, D>   grid (264), block 128, dynamic shared memory sizeof(GroupMemory)
 //   scalar_head_halves_reduce<G, D>       grid (G, D / 32), block 256, no dynamic shared memory

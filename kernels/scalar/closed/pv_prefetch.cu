@@ -1,5 +1,5 @@
 // scalar, variant `pv_prefetch`, parent `control`: a token's V byte is loaded into a register while the
-// token before it is accumulated. Closed: slower.
+// token before it is accumulated.
 //
 //   scalar_pv_prefetch_partitions<G, D>   grid (256, G), block 256, no dynamic shared memory
 //   scalar_pv_prefetch_reduce<G, D>       grid (G), block 256, no dynamic shared memory

@@ -1,5 +1,5 @@
 // scalar, variant `pv_unroll4`, parent `control`: the V loads of four tokens are issued before their four
-// fmas. Closed: no gain.
+// fmas.
 //
 //   scalar_pv_unroll4_partitions<G, D>   grid (256, G), block 256, no dynamic shared memory
 //   scalar_pv_unroll4_reduce<G, D>       grid (G), block 256, no dynamic shared memory

@@ -1,5 +1,5 @@
-// The reducer in blocks of 32 dimensions of a head: all of a block's loads go out at once, so that the chain over
-// ascending partitions runs from shared memory.
+// The reducer in blocks of 32 dimensions of a head. A block issues all its loads at once, and the chain over ascending
+// partitions then runs from shared memory.
 #pragma once
 #include "../trees.cuh"
 
@@ -14,7 +14,7 @@ struct __align__(16) ColumnMemory {
   WarpValues sum;
 };
 
-// The chain of one column; 16 links wait for their own operands.
+// The chain of one column, 16 links at a time; each group waits for its operands.
 struct ChainAsNeeded {
   static __device__ __forceinline__ float add(const ColumnMemory& m, int lane, int active) {
     float acc = 0.0f;
@@ -24,7 +24,7 @@ struct ChainAsNeeded {
   }
 };
 
-// While 16 links are added, the operands of the next 16 are on their way from shared memory.
+// While 16 links are added, the operands of the next 16 are loaded from shared memory.
 struct ChainOneAhead {
   static __device__ __forceinline__ float add(const ColumnMemory& m, int lane, int active) {
     float acc = 0.0f;
@@ -34,7 +34,7 @@ struct ChainOneAhead {
     for (; i + 2 * kLinks <= active; i += 2 * kLinks) {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        const int next = i + (half + 1) * kLinks;  // behind the last partition anything will do: it is not added
+        const int next = i + (half + 1) * kLinks;  // past the last partition the value is not added
         load(links[1 - half], m, lane, next < kPartitions ? next : 0);
 #pragma unroll
         for (int j = 0; j < kLinks; ++j) acc = __fmaf_rn(links[half].weight[j], links[half].partial[j], acc);
@@ -66,7 +66,7 @@ struct ChainOneAhead {
 };
 
 // Block (head, dimensions / 32) of 256 threads. out f16 [1, G, D]; partial f32 [1, G, 256, D]; maximum, sums f32
-// [1, G, 256]. A length of 0 or less gives zeros, and the workspace is not read.
+// [1, G, 256]. A length of 0 or less gives zeros without reading the workspace.
 template <class Chain, int G, int D>
 __device__ __forceinline__ void reduce_columns(ColumnMemory& m, const int* lengths, const float* partial,
                                                const float* maximum, const float* sums, __half* out) {

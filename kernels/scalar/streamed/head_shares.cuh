@@ -1,15 +1,15 @@
-// The heads of few partitions shared out over blocks: each block then reads all of K and V of its partition, and the
-// multiprocessors that would have had nothing to do have a share.
+// The heads of few partitions, spread over blocks. Each block then reads all of K and V of its partition, and
+// multiprocessors that would be idle take a share.
 #pragma once
 #include "token_schedules.cuh"
 
 namespace scalar {
 
-// Blocks of a launch: two for each of the 132 multiprocessors of the GPU that this was tuned on, and no fewer than
-// partitions. Any number gives the same bytes.
+// Blocks of a launch: two for each of the 132 multiprocessors of the GPU on which this was tuned, and at least one for
+// each partition. Any number gives the same bytes.
 constexpr int kShareBlocks = 264;
 
-// Blocks to a partition where there are few.
+// Blocks for each partition where there are few.
 template <int G>
 constexpr int kShares = G % 3 == 0 ? 3 : G % 2 == 0 ? 2 : 1;
 

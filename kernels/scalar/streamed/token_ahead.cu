@@ -1,6 +1,6 @@
-// scalar, variant `token_ahead`, parent `token_groups`: the bytes of a step come from shared memory during the step
-// before, a stage has twice the tokens, q is under way before the page table, and the heads of few partitions are
-// shared out over blocks.
+// scalar, variant `token_ahead`, parent `token_groups`: the operands of a step are loaded from shared memory during
+// the step before. A stage has twice the tokens, q is loaded ahead of the page table, and the heads of few partitions
+// are spread over blocks.
 //
 //   scalar_token_ahead_partitions<G, D>   grid (264), block 128, dynamic shared memory sizeof(GroupMemory)
 //   scalar_token_ahead_reduce<G, D>       grid (G, D / 32), block 256, no dynamic shared memory

@@ -1,5 +1,5 @@
-// scalar, variant `token_groups`, parent `compact_page_map`: 16 threads score a token, all of a block's warps add up V,
-// and K and V stream through shared memory undecoded, through a pipeline of stages for each warp.
+// scalar, variant `token_groups`, parent `compact_page_map`: 16 threads score a token, and all warps of a block sum V.
+// K and V stream through shared memory undecoded; each warp has a pipeline of its own.
 //
 //   scalar_token_groups_partitions<G, D>   grid (256), block 128, dynamic shared memory sizeof(GroupMemory)
 //   scalar_token_groups_reduce<G, D>       grid (G, D / 32), block 256, no dynamic shared memory

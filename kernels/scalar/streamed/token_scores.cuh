@@ -1,10 +1,10 @@
-// QK of `token_groups`: 16 threads a token. Each is two lanes 2u and 2u + 1 of the contract's 32, whose bytes of K are
-// 16-bit pieces, piece r at dimension 32r + 2u.
+// QK of the streamed variants: 16 threads a token. Each stands for the two lanes 2u and 2u + 1 of the contract's 32,
+// whose bytes of K are 16-bit pieces, piece r at dimension 32r + 2u.
 //
-// Lane l of a warp has u = 8h + c with c = l / 4 and h = (l / 2) % 2, and the odd ones of 8 tokens if l is odd. It has
-// four tokens under way, in slots. In a tree two lanes that add the same values share them out: each sends the half
-// that the other keeps. So that it is always the same registers that are sent, slot s holds the token pair s ^ 2h, and
-// the lanes with c >= 4 have the heads in another order.
+// Lane l of a warp has u = 8h + c with c = l / 4 and h = (l / 2) % 2. It has the odd ones of 8 tokens if l is odd, four
+// at a time, in slots. Two lanes that add the same values in a tree divide the work: each sends the half that the other
+// keeps. Slot s holds the token pair s ^ 2h, and the lanes with c >= 4 have the heads in another order, so that the
+// registers to send are always the same.
 #pragma once
 #include <audit_ldmatrix.h>
 
@@ -16,7 +16,7 @@ namespace scalar {
 
 // Two e4m3 bytes of a word, the lower or the upper ones, to f32, exactly.
 __device__ __forceinline__ float2 decode_pair(unsigned word, bool upper) {
-  ushort2 pair;  // not a shift: one conversion then reads the upper half of a register by itself
+  ushort2 pair;  // not a shift: one conversion can read the upper half of a register
   memcpy(&pair, &word, sizeof(pair));
   const __half2_raw halves = __nv_cvt_fp8x2_to_halfraw2(upper ? pair.y : pair.x, __NV_E4M3);
   return make_float2(__half2float(__ushort_as_half(halves.x)), __half2float(__ushort_as_half(halves.y)));
@@ -39,7 +39,7 @@ class GroupQuery {
   using Chains = float[kSlots][G][2];
   using Sums = float[kKept][2];
 
-  // m.q must be there.
+  // A barrier must separate this from the stores of m.q.
   template <class Memory>
   __device__ __forceinline__ explicit GroupQuery(const Memory& m) {
     const int lane = threadIdx.x % 32;
@@ -54,7 +54,7 @@ class GroupQuery {
     }
 #pragma unroll
     for (int n = 0; n < kLoads; ++n) {
-      // The row that this lane gives: bit 2 is h, bit 1 the token's parity, bit 0 the piece's.
+      // The row whose address this lane supplies: bit 2 is h, bit 1 the parity of the token, bit 0 that of the piece.
       const int row = lane % 8;
       const int word = 4 * n + lane / 8;
       const int token = 2 * (word / kWords ^ 2 * (row / 4)) + row / 2 % 2;
@@ -75,7 +75,7 @@ class GroupQuery {
     for (int n = 0; n < kLoads; ++n) audit::load_transposed(word[n], stage + row_[n]);
   }
 
-  // The chains of the lane's two contract's lanes.
+  // The chains of the two lanes of the contract for which this lane stands.
   __device__ __forceinline__ void multiply(Chains& acc, const Words& word) const {
 #pragma unroll
     for (int s = 0; s < kSlots; ++s) {
@@ -122,7 +122,7 @@ class GroupQuery {
     }
   }
 
-  // score[head][first + i] of the 8 tokens i, as far as there are tokens.
+  // Stores score[head][first + i] of those of the 8 tokens i that exist.
   template <class Memory>
   __device__ __forceinline__ void store(Memory& m, const Sums& x, int first, int tokens, float score_scale) const {
     if (first + own_token_ >= tokens) return;
@@ -142,7 +142,7 @@ class GroupQuery {
 
   float value_[G][kPieces][2];
   int row_[kLoads];  // in bytes from the beginning of a stage
-  int own_token_;    // of a stage, in the partition the first past all for a lane that stores none
+  int own_token_;    // of a stage; kPartitionTokens for a lane that stores none
   int own_score_;
 };
 

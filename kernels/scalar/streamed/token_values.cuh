@@ -1,4 +1,4 @@
-// PV of `token_groups` and the variants after it: a warp adds up 64 dimensions over ascending tokens.
+// PV of the streamed variants: a warp sums 64 dimensions over ascending tokens.
 #pragma once
 #include <audit_ldmatrix.h>
 
@@ -7,9 +7,9 @@
 
 namespace scalar {
 
-constexpr int kAdded = 8;  // tokens that a warp adds up at once
+constexpr int kAdded = 8;  // tokens that a warp sums at once
 
-// A lane has one of Groups groups of the heads, for Groups pairs of dimensions: with more groups it reads fewer p and
+// A lane has one of Groups groups of the heads, for Groups pairs of dimensions. With more groups it reads fewer p and
 // decodes more bytes of V.
 template <int G, int Groups>
 class GroupValues {
@@ -18,14 +18,14 @@ class GroupValues {
   static_assert(G % Groups == 0 && kColumns * Groups == 4, "groups have as many heads, and vectors");
 
  public:
-  // What a lane needs of 8 tokens. Words [g][i] are tokens 2i and 2i + 1: dimensions 16j + 2c and the next,
+  // The operands of a lane for 8 tokens. Words [g][i] are tokens 2i and 2i + 1: dimensions 16j + 2c and the next,
   // j = lane % 4 % kColumns + g * kColumns, c = lane / 4.
   struct Batch {
     unsigned word[Groups][kAdded / 2];
     float p[kHeads][kAdded];
   };
 
-  // Tokens from `first` on, at `values` in a stage. Those behind the last one have the weight +0 of weigh_scores.
+  // Loads tokens from `first` on, at `values` in a stage. Tokens past the last one have the weight +0 of weigh_scores.
   template <class Memory>
   __device__ __forceinline__ void load(Batch& to, const Memory& m, const unsigned char* values, int first) const {
     const int lane = threadIdx.x % 32;
@@ -48,7 +48,7 @@ class GroupValues {
     }
   }
 
-  // The first `count` tokens are real.
+  // Adds the first `count` tokens.
   template <bool Full>
   __device__ __forceinline__ void add(const Batch& batch, int count = kAdded) {
 #pragma unroll
@@ -90,14 +90,14 @@ class GroupValues {
   float acc_[kHeads][Groups][2] = {};
 };
 
-// q on its way to shared memory: a thread's share in registers, so that all loads are under way at once.
+// q on its way to shared memory. A thread holds its share in registers, so that all loads are in flight at once.
 template <int G, int D>
 class QueryCopy {
  public:
   __device__ __forceinline__ void load(const __half* q) {
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
-      if (real(j)) own_[j] = q[threadIdx.x + j * kGroupThreads];
+      if (exists(j)) own_[j] = q[threadIdx.x + j * kGroupThreads];
     }
   }
 
@@ -105,21 +105,22 @@ class QueryCopy {
   __device__ __forceinline__ void store(Memory& m) const {
 #pragma unroll
     for (int j = 0; j < kEach; ++j) {
-      if (real(j)) (&m.q[0][0])[threadIdx.x + j * kGroupThreads] = own_[j];
+      if (exists(j)) (&m.q[0][0])[threadIdx.x + j * kGroupThreads] = own_[j];
     }
   }
 
  private:
   static constexpr int kEach = (G * D + kGroupThreads - 1) / kGroupThreads;
 
-  static __device__ __forceinline__ bool real(int j) {
+  static __device__ __forceinline__ bool exists(int j) {
     return (j + 1) * kGroupThreads <= G * D || threadIdx.x + j * kGroupThreads < G * D;
   }
 
   __half own_[kEach];
 };
 
-// A partition with tokens, by one block, as `Schedule` says. partial f32 [1, G, 256, D]; maximum, sums f32 [1, G, 256].
+// A partition with tokens, by one block, with loads scheduled by `Schedule`. partial f32 [1, G, 256, D]; maximum, sums
+// f32 [1, G, 256].
 template <class Schedule, int G, int D>
 __device__ __forceinline__ void run_token_groups(GroupMemory<G, D, Schedule>& m, const paged::Inputs& in,
                                                  const Partition& partition, float* partial, float* maximum,

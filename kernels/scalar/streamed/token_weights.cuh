@@ -1,12 +1,12 @@
-// Softmax of `token_groups`: thread t does what the contract has threads t and t + 128 of a block of 256 do, for all
-// heads side by side.
+// Softmax of the streamed variants: thread t does the work of threads t and t + 128 of the contract's block of 256, for
+// all heads at once.
 #pragma once
 #include "../../paged/arithmetic.cuh"
 #include "token_stream.cuh"
 
 namespace scalar {
 
-// The contract's two threads' tokens of this thread: thread + 128 * (v + 2j).
+// Token j of the contract's thread t + 128 v, for which this thread t stands.
 __device__ __forceinline__ int softmax_token(int v, int j) { return threadIdx.x + kGroupThreads * (v + 2 * j); }
 
 template <bool Maximum>
@@ -87,9 +87,9 @@ __device__ __forceinline__ void weigh_each(Memory& m, int tokens) {
   climb<false>(sum, m.sum);
 }
 
-// Scores to weights in place, m.maximum and m.sum, and +0 as the weights of the `Behind` tokens behind the last one, as
-// far as the partition goes: who loads that many at once may load those too. All scores must be there; a barrier must
-// stand between this and the first use.
+// Turns scores into weights in place, and computes m.maximum and m.sum. The `Behind` tokens past the last one get the
+// weight +0, within the partition, so that loads of that many tokens at once may include them. A barrier must separate
+// this from the stores of the scores before it, and from the first use after it.
 template <int G, int Behind, class Memory>
 __device__ __forceinline__ void weigh_scores(Memory& m, int tokens) {
   static_assert(G * Behind <= kGroupThreads, "a thread has one weight");

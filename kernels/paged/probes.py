@@ -194,7 +194,7 @@ def tiles(case: Case) -> Design:
     return Design(_tokens(case) % _TILE, *encoded, q.astype(np.float16), scale)
 
 
-# ---- V depends on the dimension alone: whatever the weights, they sum to 1 --------------------------------------
+# ---- V depends on the dimension alone: weights of any kind sum to 1 ---------------------------------------------
 
 
 def dimensions(case: Case) -> Design:

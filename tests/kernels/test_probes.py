@@ -153,7 +153,7 @@ def _448_as_480(v: Array) -> Array:
     return np.where(v == 448, 480, v)
 
 
-# fault -> the plan of a faulty kernel, and the probes that must tell it (others may)
+# fault -> the plan of a faulty kernel, and the probes that must find it (others may)
 FAULTS: dict[str, tuple[Callable[[Case, Plan], Plan], str]] = {
     "page table shifted": (_next_page, "uniform position heads one_hot tiles"),
     "V of two tokens exchanged": (

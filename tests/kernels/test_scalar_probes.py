@@ -49,7 +49,7 @@ def test_control_passes_every_probe(context: int, tmp_path: Path) -> None:
     assert evidence.summary.passed == len(NAMES)
 
 
-# fault -> the context, the text of the source, that of a faulty one, and the probes that tell it
+# fault -> the context, the text of the source, that of a faulty one, and the probes that find it
 FAULTS = {
     "scale twice": (
         33,

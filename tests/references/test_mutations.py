@@ -47,7 +47,7 @@ def mutated(name: str, case: PagedCase, got: Buffers, seed: int = 0) -> dict[str
 
 
 def caught_by(case: PagedCase, right: Buffers, wrong: Buffers) -> set[str]:
-    """The bounds of kernels/CONTRACT.md that tell the wrong result from the right one."""
+    """The bounds of kernels/CONTRACT.md that distinguish the wrong result from the right one."""
     total, state = splits.total_of(case.lengths), {**right, **wrong}
     if len(case.q) == 1:
         reference, active = scalar_fp64.scalar_fp64(*case.arrays, **case.scales), len(splits.partitions(total))

@@ -1,24 +1,27 @@
-// One block of one split and one row tile, its warps in two roles that hand tiles over through a pipeline of kStages
-// stages. Producer warp w makes the weights of tile w of each chunk (QK and softmax) and copies K and V of it; the four
-// consumer warps multiply the tiles in turn (PV), each in its quarter of the dimensions. A stage holds V of one tile;
-// the weights of two chunks lie beside the stages.
+// One block of one split and one row tile, its warps in two roles that pass tiles through a pipeline of kStages stages.
+// Producer warp w copies K and V of tile w of each chunk and makes its weights (QK and softmax). The four consumer warps
+// multiply the tiles in turn (PV), each in its quarter of the dimensions. A stage holds V of one tile; the weights of
+// two chunks lie beside the stages.
 //
-// Two chunks, tiles 0 to 7, in 6 stages (Kn, Vn: tile copy; Sn: scores; Wn: weights; full n, empty n: arrival at the
-// barrier of stage n; [..]: wait; max: the producers' barrier, at which the maxima of a chunk are there):
+// Timeline of two chunks, tiles 0 to 7, in 6 stages. Kn, Vn: tile copy; Sn: scores; Wn: weights; |max|: the barrier of
+// the producers, after which the maxima of the chunk are known; full n, empty n: arrival at a barrier of stage n;
+// [..]: wait.
 //
-//   producer 0   K0 S0 V0      max W0 full 0   S4 V4           max W4 full 4
-//   producer 1   K1 S1 V1      max W1 full 1   S5 V5           max W5 full 5
-//   producer 2   K2 S2 V2      max W2 full 2   S6 [empty 0] V6 max W6 full 0
-//   producer 3   K3 S3 V3      max W3 full 3   S7 [empty 1] V7 max W7 full 1
-//   consumers                      [full 0] PV0 empty 0 [full 1] PV1 empty 1 [full 2] PV2 .. [full 0] PV6 [full 1] PV7
+//                chunk 0                          chunk 1
+//   producer 0   K0 S0 K4 V0 |max| W0 full 0      S4           V4 |max| W4 full 4
+//   producer 1   K1 S1 K5 V1 |max| W1 full 1      S5           V5 |max| W5 full 5
+//   producer 2   K2 S2 K6 V2 |max| W2 full 2      S6 [empty 0] V6 |max| W6 full 0
+//   producer 3   K3 S3 K7 V3 |max| W3 full 3      S7 [empty 1] V7 |max| W7 full 1
+//   consumers                         [full 0] PV0 empty 0  [full 1] PV1 empty 1  [full 2] PV2  ...  [full 1] PV7
 //
-//   producer_acquire   waits for empty_barrier: V of the tile kStages before, and the weights of the tile two chunks
-//                      before, have been read
+//   producer_acquire   waits at empty_barrier: V of the tile kStages before has been read, and so have the weights of
+//                      the tile two chunks before
 //   producer_commit    arrives at full_barrier: weights and V of the tile are there
-//   consumer_wait      waits for full_barrier
+//   consumer_wait      waits at full_barrier
 //   consumer_release   arrives at empty_barrier
-// Nothing else makes one role wait for the other, so each runs ahead as far as the stages reach. The state of the
-// pipeline is the index of the next stage; its phase is in the barriers: sync() waits for the phase it arrives in.
+//
+// Neither role waits for the other elsewhere, so each runs ahead as far as the stages reach. The state of the pipeline
+// is the index of the next stage alone: Barrier::sync() arrives and waits for that very phase.
 #pragma once
 #include "audit_barrier.h"
 #include "scores.cuh"
@@ -29,7 +32,7 @@ namespace grouped::direct {
 
 constexpr int kStages = 6;       // those of two chunks would not fit twice on an SM
 constexpr int kStepsAtOnce = 2;  // of the code of QK: all of it does not stay in the instruction cache
-static_assert(kStages <= 2 * kChunkTiles, "who has read V of a tile has read the weights of the tile two chunks ago");
+static_assert(kStages <= 2 * kChunkTiles, "a consumer past V of a tile is past the weights of the tile two chunks ago");
 
 // Barriers of the block have numbers from 1 on.
 constexpr int kFullBarrier = 1;  // + stage

@@ -62,12 +62,11 @@ __device__ __forceinline__ Visibility<Halves> find_visibility(const Lengths& len
 template <int Halves>
 struct Block {
   Visibility<Halves> visible;
-  int first_slot;
   int first;  // tiles [first, end): those of the split that a row of the block sees
   int end;
   int total;
   int load_bytes;  // of the widest load
-  int dense;       // whole tiles that end at or before this token have no gap between the rows of a page
+  int dense;       // up to this token whole tiles are dense: the rows of a page follow each other without a gap
 };
 
 template <int G, int D, int Halves>
@@ -76,7 +75,6 @@ __device__ __forceinline__ Block<Halves> find_block(const paged::Inputs& in, con
   Block<Halves> block;
   block.visible = find_visibility<G, Halves>(lengths, first_slot);
   const int visible_tiles = (block.visible.longest + kTileTokens - 1) / kTileTokens;
-  block.first_slot = first_slot;
   block.first = tiles.first;
   block.end = tiles.end < visible_tiles ? tiles.end : visible_tiles;
   block.total = total;

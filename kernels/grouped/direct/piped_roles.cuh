@@ -1,7 +1,7 @@
 // One block of one split and one row tile, its warps in two roles that pass tiles through a pipeline of kStages stages.
-// Producer warp w copies K and V of tile w of each chunk and makes its weights (QK and softmax). The four consumer warps
-// multiply the tiles in turn (PV), each in its quarter of the dimensions. A stage holds V of one tile; the weights of
-// two chunks lie beside the stages.
+// Producer warp w copies K and V of tile w of each chunk and makes its weights (QK and softmax). The four consumer
+// warps multiply the tiles in turn (PV), each in its quarter of the dimensions. A stage holds V of one tile; the
+// weights of two chunks lie beside the stages.
 //
 // Timeline of two chunks, tiles 0 to 7, in 6 stages. Kn, Vn: tile copy; Sn: scores; Wn: weights; |max|: the barrier of
 // the producers, after which the maxima of the chunk are known; full n, empty n: arrival at a barrier of stage n;
@@ -206,8 +206,8 @@ struct PipedRoles {
     if (threadIdx.x < kStages) m.pipeline.init(threadIdx.x);
     __syncthreads();  // q is there, and the pipeline
 
-    const int slots = in.rows * G - block.first_slot;
-    const int workspace = workspace_row<G>(blockIdx.x, block.first_slot);
+    const int slots = in.rows * G - first_slot;
+    const int workspace = workspace_row<G>(blockIdx.x, first_slot);
     float* const own_lse = lse + workspace * 2;
     if (warp < kWarps) {
       float row_max[Halves];

@@ -78,8 +78,8 @@ __device__ __forceinline__ void multiply_swizzled(float (&t)[4][4], const Querie
   }
 }
 
-// PV: out = fma(out, rescale, tile) for one tile, in the dimensions from 16 * first_vector on. p and rescale point to
-// this lane's own; R lies behind P.
+// PV: out = fma(out, rescale, tile) for one tile, in the dimensions from 16 * first_vector on; tile is P[0:16]V,
+// R[0:16]V', P[16:32]V, R[16:32]V', each one's C the D before. p and rescale point to this lane's own; R lies behind P.
 template <int D, int Halves>
 __device__ __forceinline__ void accumulate_swizzled(Numerator<D>& out, const uint4* p, const float* rescale,
                                                     const SwizzledRow<D>* tokens, int first_vector) {

@@ -1,4 +1,4 @@
-"""The closed variants of the scalar operator: control's bytes, by another schedule of PV loads, and only when named."""
+"""Closed variants of the scalar operator: the bytes of control with another schedule of PV loads, run only by name."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_another_schedule_of_sums_is_caught(
 
 
 def test_no_token_past_the_length_is_asked_for(audit: Callable, own_project: Path) -> None:
-    """16 tokens fill the one page that the table names; the entry behind it names one that no memory holds."""
+    """16 tokens fill the one page that the table names; the entry after it names a page outside all memory."""
     planted(own_project, "kernels/paged/axes.py", (TRAP, PAST_ALL_MEMORY))
     for variant in CLOSED:
         clean = audit(own_project, *words(variant, 16))

@@ -1,4 +1,4 @@
-"""The grouped variants that were given up: still their parents' bytes, `fp64_sum` excepted, and never run unasked."""
+"""Closed grouped variants: the bytes of their parents, except `fp64_sum`, and never run unless named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLOSED = {variant.name: variant for variant in GROUPED.variants if variant.statu
 SAME_BYTES = ("n64", "register_softmax", "m8n32_qk", "operand_rotation")
 SMALL = {"heads": [3], "dim": [64]}
 SPLITS_OF_TWO_AND_THREE = 5121
-"""The smallest context at which a split with an odd number of tiles has another behind it."""
+"""The smallest context at which a split with an odd number of tiles is followed by another."""
 
 
 def words(shape: str, variants: tuple[str, ...], **axes: list[int]) -> list[str]:

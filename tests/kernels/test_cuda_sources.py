@@ -1,4 +1,4 @@
-"""The CUDA sources compile for three architectures, and say how much shared memory a launch must give."""
+"""The CUDA sources compile for three architectures, and state the shared memory of their launches."""
 
 from __future__ import annotations
 
@@ -62,14 +62,18 @@ EACH = [
 
 NOTHING = (0, 0, 0)
 SPILLS = {("piped_roles", "sm_75"): {(6, 256): (8, 18, 6), (3, 64): (8, 6, 2)}}
-"""Bytes of stack, bytes stored and loaded: known where there is no mbarrier, and a barrier's number and count come from
-shared memory. No such GPU has run it; 128 registers are all that two blocks of it leave a thread."""
+"""Known spills: bytes of stack, bytes stored, bytes loaded. Without mbarriers, the number and count of a barrier come
+from shared memory. No such GPU has run it; two blocks on an SM leave a thread 128 registers."""
 
 
 @pytest.mark.parametrize(("operator", "variant", "arch"), EACH)
 def test_every_variant_compiles_with_what_it_launches(operator: str, variant: str, arch: str) -> None:
-    """What is not admitted in its largest geometry alone (`--full`: in all), and beside sm_90 one whose shared memory
-    fits every architecture; there, of a variant, what it does not share with its parent: the kernel launched first."""
+    """Compile every variant for every architecture.
+
+    On sm_90, a variant that is not admitted is compiled only in its largest geometry, unless --full. Other
+    architectures get a geometry whose shared memory fits all of them, and only the first kernel, which a variant does
+    not share with its parent.
+    """
     declared = find(ROOT).operators[operator]
     kernel = declared.variant(variant)
     whole = arch == "sm_90" and (full_run() or kernel.status in ("control", "admitted"))

@@ -1,4 +1,4 @@
-"""`direct_fragments`: its parent's bytes whatever the page, the loads, the geometry and the tensor core's step."""
+"""`direct_fragments`: the bytes of its parent for every page, load width, geometry and tensor-core step."""
 
 from __future__ import annotations
 

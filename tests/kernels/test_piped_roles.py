@@ -1,4 +1,4 @@
-"""`piped_roles`: its parent's bytes, no role overtakes the other, and none waits for what never comes."""
+"""`piped_roles`: the bytes of its parent; neither role overtakes the other, and every wait ends."""
 
 from __future__ import annotations
 

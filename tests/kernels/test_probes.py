@@ -1,4 +1,4 @@
-"""The structured probes: sound results pass and named faults show, in numpy and in the control kernel itself.
+"""The structured probes: sound results pass and named faults fail, in numpy and in the control kernel itself.
 
 `softmax_by_hand` is another computation of what the probes expect, from the tokens as the pages hold them, in FP64 and
 token by token. A fault is planted in it, or in the kernel's source.
@@ -51,7 +51,7 @@ def passes(name: str, case: Case, given: Inputs, got: Mapping[str, Array]) -> bo
 
 @dataclass(frozen=True)
 class Plan:
-    """What the computation by hand does: the truth unless a field is changed."""
+    """The parameters of the computation in numpy; the defaults are right, and a changed field is a fault."""
 
     parts: tuple[tuple[int, int], ...]  # the tokens of each split
     lengths: tuple[int, ...]
@@ -80,7 +80,7 @@ def true_plan(case: Case) -> Plan:
 
 
 def softmax_by_hand(case: Case, given: Inputs, plan: Plan) -> dict[str, Array]:
-    """What a kernel with the contract's buffers and FP64 inside would leave."""
+    """The results of a kernel that computes in FP64 and stores into the contract's buffers."""
     k, v = (tokens_of(case, given, view)[list(plan.source)] for view in storage.views(case, given))
     v = plan.value(v)
     scale, k_scale, v_scale = (given[name] for name in SCALES)
@@ -220,7 +220,7 @@ def test_a_fault_shows_in_the_probes_meant_for_it(fault: str) -> None:
 
 
 def ran(root: Path, case: Case, given: Inputs, folder: Path) -> dict[str, Array]:
-    """What `control`, as it stands in `root`, leaves in its first step, and the pre-cast output."""
+    """The results of `control`, with the sources of `root`, in its first step, and the pre-cast output."""
     variant = OPERATOR.variant("control")
     folder.mkdir()
     written = bundle.write(folder, OPERATOR, variant, case, given, {"live": {}})

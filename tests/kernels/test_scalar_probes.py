@@ -1,4 +1,4 @@
-"""The scalar operator's probes, run as an audit runs them: sound kernels pass, and faults planted in `control` show."""
+"""The probes of the scalar operator in an audit: sound kernels pass, and faults planted in `control` fail."""
 
 from __future__ import annotations
 

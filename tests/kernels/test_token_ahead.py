@@ -1,4 +1,4 @@
-"""The scalar variants after `token_groups`: a step ahead, few partitions' heads shared out, halves of the heads."""
+"""The scalar variants after `token_groups`: loads one step ahead, heads spread over blocks, halves of the heads."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ def planted(project: Path, file: str, old: str, new: str) -> None:
         ("token_ahead", SMALL, (1, 8, 65, 129, 1024, 1089), False),
         ("token_ahead", LARGE, (65,), True),
         ("token_ahead", LARGE, (65,), False),
-        pytest.param("head_halves", LARGE, (1, 64, 1026), True, marks=pytest.mark.full),  # where it is not used
+        pytest.param(
+            "head_halves", LARGE, (1, 64, 1026), True, marks=pytest.mark.full
+        ),  # with shares there are no halves
         ("head_halves", LARGE, (1, 64, 1026), False),
     ],
     ids=[
@@ -58,7 +60,7 @@ def test_the_bytes_are_the_parents(
 
 
 def test_where_the_sharing_ends(audit: Callable, own_project: Path) -> None:
-    """Three shares a partition: with 6 blocks for them, 2 partitions are shared out and 3 are not."""
+    """Three shares a partition: with 6 blocks, the heads of 2 partitions are spread over blocks, those of 3 are not."""
     planted(own_project, SHARES, "<= kShareBlocks / shares", "<= 6 / shares")
     ran = audit(own_project, *words("token_ahead", SMALL, 2048, 2049))
     assert ran.code == 0, ran.out + ran.err
@@ -89,7 +91,7 @@ def test_the_reducer_one_step_ahead(audit: Callable, own_project: Path) -> None:
     ids=["one share", "a step's keys", "a batch's values", "a column", "half of the values", "half of the heads"],
 )
 def test_a_fault_shows_in_the_bytes(audit: Callable, own_project: Path, file: str, old: str, new: str) -> None:
-    """Six heads without sharing, as halves are only there."""
+    """Six heads without shares, the only case with halves."""
     planted(own_project, file, old, new)
     if file != SHARES:
         planted(own_project, SHARES, FEW, "false")

@@ -1,4 +1,4 @@
-"""The scalar variant `token_groups`: its parent's bytes at every edge of a stage, a run of tokens and a partition."""
+"""The scalar variant `token_groups`: the bytes of its parent at every edge of a stage, a run and a partition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SMALL, LARGE = {"heads": 3, "dim": 64}, {"heads": 6, "dim": 256}
 
 
 def words(geometry: dict[str, int], *contexts: int, **axes: str | int) -> list[str]:
-    """A narrowed plan of q1: pages of 16 tokens unless said otherwise."""
+    """A narrowed plan of q1: pages of 16 tokens unless `axes` say otherwise."""
     chosen = [*geometry.items(), *(("context", context) for context in contexts), *axes.items()]
     options = [word for name, value in chosen for word in ("--axis", f"{name}={value}")]
     return ["run", "--shape", "q1", "--variant", "token_groups", "--json", *options]
@@ -79,7 +79,7 @@ def test_a_fault_shows_in_the_bytes(audit: Callable, own_project: Path, file: st
 
 
 def test_no_table_entry_past_the_length_is_read(audit: Callable, own_project: Path) -> None:
-    """16 tokens fill the one page that the table names; the entry behind it names one that no memory holds."""
+    """16 tokens fill the one page that the table names; the entry after it names a page outside all memory."""
     planted(own_project, "kernels/paged/axes.py", "behind=CANARY.to_bytes(", "behind=(1 << 30).to_bytes(")
     clean = audit(own_project, *words(SMALL, 16))
     assert clean.code == 0, clean.out + clean.err

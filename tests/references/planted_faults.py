@@ -37,7 +37,7 @@ def _with_f16_accumulator(p: Array, values: Array, model: object) -> Array:
 
 
 def _token_lost(case: PagedCase) -> Result:
-    """The last token of every row is not seen; the lengths that are judged stay."""
+    """No row sees its last token; the lengths given to the bounds stay."""
     return sound(case.changed(lengths=case.lengths - 1))
 
 

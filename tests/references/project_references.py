@@ -1,4 +1,4 @@
-"""The modules of references/, loaded as the toolkit loads a project: by path, under a private name."""
+"""The modules of references/, loaded by path under a private name, as the toolkit loads a project."""
 
 import importlib
 import sys

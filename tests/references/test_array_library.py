@@ -83,7 +83,7 @@ def test_every_field_agrees_with_numpy(name: str) -> None:
 
 
 def test_the_cases_lose_small_probabilities() -> None:
-    """Else nothing above would say anything about `loss`."""
+    """Otherwise the tests above would not cover `loss`."""
     for name in ("grouped: peaked", "grouped: large V", "scalar: below the floor of exp"):
         assert fields(ALL[name], TORCH)["partial_loss"].any()
     assert fields(ALL["grouped: large V"], TORCH)["loss"].max() > 1e-10
@@ -165,7 +165,7 @@ def test_mutations_do_not_depend_on_the_place(name: str) -> None:
 
 
 def short_of_contract(case: PagedCase) -> dict[str, np.ndarray]:
-    """What a sound kernel leaves; FP64, rounded, where the contract reference takes long."""
+    """Results of a sound kernel; rounded FP64 where the contract reference takes long."""
     if splits.total_of(case.lengths) < 10_000:
         return got_of(case)
     left = {"partial": np.full((80, 8, *case.q.shape[1:]), POISON)}

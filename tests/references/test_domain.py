@@ -1,4 +1,4 @@
-"""Inputs outside the contract's domain are refused by name; what nobody sees is not looked at."""
+"""Inputs outside the contract's domain are refused by name; data that no row sees is not read."""
 
 import numpy as np
 import pytest

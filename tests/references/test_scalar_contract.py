@@ -1,4 +1,4 @@
-"""The scalar contract reference against its slow twin, number by number, and what it must leave alone."""
+"""The scalar contract reference against its slow twin, number by number, and on what it must not touch."""
 
 from fractions import Fraction
 

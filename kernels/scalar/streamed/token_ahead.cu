@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(scalar::kGroupThreads, 2)
                                   const int* lengths, int page, long long k_page_stride, long long k_token_stride,
                                   long long v_page_stride, long long v_token_stride, float scale, float k_scale,
                                   float v_scale, float* partial, float* maximum, float* sums) {
-  using Schedule = scalar::OneAhead<1>;
+  using Schedule = scalar::ScheduleOneAhead<1>;
   constexpr int stages = D == 256 ? 65536 : 49152;
   static_assert(sizeof(scalar::GroupMemory<G, D, Schedule>) == 4096 * G + stages + 1024 + 64 * G + 2 * G * D,
                 "what the launch reserves");

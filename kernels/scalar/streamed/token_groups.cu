@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(scalar::kGroupThreads, 2)
                                    long long k_token_stride, long long v_page_stride, long long v_token_stride,
                                    float scale, float k_scale, float v_scale, float* partial, float* maximum,
                                    float* sums) {
-  using Memory = scalar::GroupMemory<G, D, scalar::AsNeeded>;
+  using Memory = scalar::GroupMemory<G, D, scalar::ScheduleAsNeeded>;
   static_assert(sizeof(Memory) == 4096 * G + 49152 + 1024 + 64 * G + 2 * G * D, "what the launch reserves");
   extern __shared__ uint4 reserved[];
   Memory& memory = *reinterpret_cast<Memory*>(reserved);
@@ -26,7 +26,7 @@ __global__ void __launch_bounds__(scalar::kGroupThreads, 2)
   const paged::Storage keys = {k, k_page_stride, k_token_stride};
   const paged::Storage values = {v, v_page_stride, v_token_stride};
   const paged::Inputs in = {q, keys, values, table, lengths, 1, page, scale, k_scale, v_scale};
-  scalar::run_token_groups<scalar::AsNeeded, G, D>(memory, in, partition, partial, maximum, sums);
+  scalar::run_token_groups<scalar::ScheduleAsNeeded, G, D>(memory, in, partition, partial, maximum, sums);
 }
 
 // out f16 [1, G, D].

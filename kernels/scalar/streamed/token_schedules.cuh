@@ -5,7 +5,7 @@
 namespace scalar {
 
 // A step waits for its own operands.
-struct AsNeeded {
+struct ScheduleAsNeeded {
   template <int D>
   using Stream = StreamPipeline<32, 6>;
   static constexpr int kScoreRow = kPartitionTokens;
@@ -63,7 +63,7 @@ struct AsNeeded {
 // While a step is multiplied, the operands of the next one are loaded from shared memory. A stage has twice the tokens.
 // PV has `Halves` groups of heads if a group then has more than two.
 template <int Halves>
-struct OneAhead {
+struct ScheduleOneAhead {
   template <int D>
   using Stream = StreamPipeline<64, D == 256 ? 4 : 3>;  // a smaller geometry fits into the 64 KiB of a smaller GPU
   static constexpr int kScoreRow = kPartitionTokens + (Halves > 1 ? 4 : 0);  // two heads' p come from different banks
@@ -115,7 +115,7 @@ struct OneAhead {
         values.template add<true>(batch[i % 2]);
       }
     }
-    AsNeeded::add_last(m, values, stage, full * Stream<D>::kTokens, tokens);
+    ScheduleAsNeeded::add_last(m, values, stage, full * Stream<D>::kTokens, tokens);
   }
 };
 

@@ -9,7 +9,7 @@ import msgspec
 from audit import bundle
 from audit.compile.host import build_host
 from audit.project import find_project
-from audit.records.sanitize import Tool
+from audit.records.sanitize import Observation, Tool
 from audit.sanitize.host import tools as host
 from audit.sanitize.host.output import observe
 from audit.sanitize.host.tools import BUILT_FOR, HostRun

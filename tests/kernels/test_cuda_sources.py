@@ -12,6 +12,7 @@ from audit.compile.cuda import CubinBuild, compile_cubin
 from audit.compile.host import TARGETS
 from audit.compile.tensor_cores import model_of
 from audit.errors import CompileError, ToolMissing
+from audit.project import find_project
 from tests.conftest import full_run
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -17,7 +17,7 @@ from audit.records.run import RunRecord
 
 from ..bench.records import bench, pair, point
 from .made import audited_builds, condition, judge, rewrite
-from .test_evaluate import fails, only
+from .test_decision import fails, only
 
 
 def standing(project: Project, name: str, said: str) -> Project:

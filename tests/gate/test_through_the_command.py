@@ -21,7 +21,7 @@ from audit.sanitize import suppressions
 from ..conftest import ROOT, Ran
 from .made import rewrite, write_session
 from .retained import HOST, add, add_session, copy, newest, newest_session
-from .test_evaluate import only, without_case
+from .test_decision import only, without_case
 
 Audit = Callable[..., Ran]
 RULE = """

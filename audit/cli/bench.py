@@ -70,8 +70,8 @@ def command(
     operator, _ = project.shape(name)
     if operator.bench is None:
         raise PlanError(
-            f"{project.declared_in(operator.name)}: operator {operator.name}: declares no bench, so there is nothing to "
-            f"time; declare Operator(bench=...)"
+            f"{project.declared_in(operator.name)}: operator {operator.name}: declares no bench, so nothing "
+            f"can be timed; declare Operator(bench=...)"
         )
     cuda.require_device()
     planned = planning.planned_variants(operator, variants, full=True)

@@ -30,7 +30,7 @@ def chosen_shapes(project: Project, name: str | None) -> tuple[str, ...]:
         return tuple(shapes)
     if name is None and len(shapes) > 1:
         raise PlanError(
-            f"--shape: expected one of {', '.join(shapes)}, or `{ALL}` for a record of each, but none was given; name one"
+            f"--shape: expected one of {', '.join(shapes)}, or `{ALL}` for each of them, but none was given"
         )
     return (chosen_shape(project, name),)
 

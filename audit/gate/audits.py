@@ -31,7 +31,7 @@ def audit_conditions(evaluation: Evaluation, rule: AuditRule, shape: str) -> Ite
     witnesses = witnesses_of(audits)
     path = page_of(evaluation, witnesses)
     count = ResultCount.of(audits, lambda witness: _judge(evaluation, witness))
-    yield count.condition(f"audits {about}", "passed", "failed", path)
+    yield count.condition(f"audits {about}", "passed", "failed", rule.device, path)
     cases = {witness.result.case for witness in witnesses}
     yield enough_cases(f"cases {about}", rule.minimum.cases, len(cases), path)
     yield from _captures(about, rule, plan, audits, path)

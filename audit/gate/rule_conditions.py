@@ -47,7 +47,7 @@ class ResultCount:
                 (count.failed if state == "failed" else count.inconclusive).append(name)
         return count
 
-    def condition(self, name: str, good: str, failed: str, path: str) -> Condition:
+    def condition(self, name: str, good: str, failed: str, device: Backend, path: str) -> Condition:
         """All must be good; `failed` says in words what the others are. Nothing at all is inconclusive."""
         required = self.good + self.accepted + len(self.failed) + len(self.inconclusive) + len(self.missing)
         counts = (
@@ -62,12 +62,15 @@ class ResultCount:
             ("inconclusive", self.inconclusive),
             ("no evidence of", self.missing),
         )
+        sentences = [first_names(what, some) for what, some in names if some]
+        if self.missing:
+            sentences.append(f"`audit gate` runs what is missing{' where there is a GPU' if device == 'cuda' else ''}")
         return Condition(
             name=name,
             required=f"{required} {good}",
             measured=", ".join(f"{count} {what}" for count, what in counts if count or what == good),
             verdict=self._standing(required),
-            detail="; ".join(first_names(what, some) for what, some in names if some),
+            detail="; ".join(sentences),
             path=path,
         )
 

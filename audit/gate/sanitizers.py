@@ -31,7 +31,7 @@ def sanitizer_conditions(evaluation: Evaluation, rule: SanitizeRule, shape: str)
         evaluation.sessions |= sessions
         path = page_of(evaluation, witnesses)
         count = ResultCount.of(checks, lambda witness: _judge(evaluation, witness))
-        yield count.condition(f"{tool} {about}", "clean", "findings in", path)
+        yield count.condition(f"{tool} {about}", "clean", "findings in", rule.device, path)
         if witnesses:
             yield _canaries(f"canaries {tool} {about}", tool, rule, sessions, path)
             yield _launches(f"launches {tool} {about}", witnesses, path)

@@ -77,9 +77,10 @@ def test_a_finding_exits_1_with_sarif(project: Project, audit: Audit) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--policy", "nightly"), "expected a policy of"),
+        (("--policy", "nightly"), "--policy: expected one of everyday, release, but got 'nightly'"),
         (("--evidence", "nowhere"), "expected a folder of evidence"),
-        (("--also", "pdf=x"), "expected FORMAT=FILE"),
+        (("--also", "junit"), "expected FORMAT=FILE"),
+        (("--also", "pdf=x"), "expected one of text, html, json"),
         (("--no-run", "--output", "/proc/none/x"), "cannot be written there"),
     ],
 )

@@ -18,7 +18,9 @@ _SHOWN = 20
 @click.command(name="diff")
 @click.argument("a", type=click.Path(path_type=Path))
 @click.argument("b", type=click.Path(path_type=Path))
-@click.option("--output", "-o", metavar="FILE", type=click.Path(path_type=Path), help="Write a page there too.")
+@click.option(
+    "--output", "-o", metavar="FILE", type=click.Path(path_type=Path), help="Write a page into this file, too."
+)
 def command(a: Path, b: Path, output: Path | None) -> None:
     """Show what changed from record A to record B, for worse or for better. Both are folders of one kind and shape.
 

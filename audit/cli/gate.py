@@ -98,7 +98,7 @@ def command(
         may_run=not no_run,
         runs=out,
         command=shlex.join(["audit", *sys.argv[1:]]),
-        say=lambda line: echo(line, err=True),
+        log=lambda line: echo(line, err=True),
     )
     for each, file in others:
         _write(file, _render(verdict, each, project, file, verbose=verbose))

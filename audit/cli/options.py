@@ -30,7 +30,11 @@ VARIANTS = click.option(
     help="Run only this variant and the parents it is compared with (again for more).",
 )
 DEVICE = click.option(
-    "--device", default="host", show_default=True, type=click.Choice(["host", "cuda"]), help="Run kernels there."
+    "--device",
+    default="host",
+    show_default=True,
+    type=click.Choice(["host", "cuda"]),
+    help="Run kernels on this CPU or on a CUDA GPU.",
 )
 PROJECT = click.option(
     "--project",

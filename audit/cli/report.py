@@ -18,7 +18,7 @@ from audit.report import index, pages, write_page
 
 @click.command(name="report")
 @click.argument("evidence", type=click.Path(path_type=Path), required=False)
-@click.option("--output", "-o", metavar="FILE", type=click.Path(path_type=Path), help="Write the page there.")
+@click.option("--output", "-o", metavar="FILE", type=click.Path(path_type=Path), help="Write the page into this file.")
 @click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
 @click.option("--index", "listing", is_flag=True, help="List all records of a folder (default: reports) on one page.")
 @options.PROJECT
@@ -58,7 +58,7 @@ def _index(retained: Path | None, output: Path | None, folder: Path) -> Path:
 
 
 def _project(folder: Path) -> Project | None:
-    """The project there, if there is one: a page can be made anywhere."""
+    """The project of that folder, if there is one: a page can be rendered without."""
     try:
         return find_project(folder)
     except ProjectError:

@@ -12,7 +12,7 @@ ALL = "all"
 
 
 def chosen_shape(project: Project, name: str | None) -> str:
-    """The shape of that name; without a name the project's only one. PlanError lists the shapes there are."""
+    """The shape of that name; without a name the project's only one. PlanError lists the shapes."""
     shapes = list(project.shapes())
     if name is None:
         if len(shapes) > 1:

@@ -1,4 +1,4 @@
-"""Which variants may be defaults, and which captures there must be: conditions on the project itself."""
+"""Conditions on the project itself: closed, admitted and default variants, and whole capture sets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _closed(project: Project, operator: Operator, evidence: Sequence[Verificatio
         if plan.operator == operator.name and not plan.pruned:
             planned |= {variant.name for variant in plan.variants if variant.status == "closed"}
     sentences = [
-        f"{name}: its evidence is not there: {', '.join(absent)}"
+        f"{name}: its evidence is missing: {', '.join(absent)}"
         for name, variant in closed.items()
         if (absent := _absent(project, variant.evidence))
     ]
@@ -91,7 +91,7 @@ def _admitted(
     standings = [support.standing for support in supports.values()]
     yield Condition(
         name=f"admitted variants of {operator.name}",
-        required=f"{len(admitted)} with evidence that is there, unaltered, and passes",
+        required=f"{len(admitted)} with evidence that is present, unaltered, and passes",
         measured=str(standings.count("pass")),
         verdict=min(standings, key=WORST_FIRST.index),
         detail="; ".join(f"{name}: {', '.join(one.sentences)}" for name, one in supports.items() if one.sentences),
@@ -121,17 +121,17 @@ def _default(
 def _support(
     project: Project, policy: Policy, operator: Operator, variant: Variant, evidence: Sequence[Verification]
 ) -> _Support:
-    """What the evidence that a variant names says of it, and all other that was looked at."""
+    """What evidence says of a variant: the evidence that it names, and all other that the gate has."""
     absent = _absent(project, variant.evidence)
     verifications = {one.path.resolve(): one for one in evidence}
-    objections = [f"its evidence is not there: {', '.join(absent)}"] if absent else []
+    objections = [f"its evidence is missing: {', '.join(absent)}"] if absent else []
     for path in (path for path in variant.evidence if path not in absent):
         for home in find_records(project.root / path):
             if (key := home.resolve()) not in verifications:
                 verifications[key] = verify(home, project)
             one = verifications[key]
             if not one.sound:
-                objections.append(f"its evidence {path} is not as it was: {one.told()}")
+                objections.append(f"its evidence {path} cannot be used: {one.told()}")
             elif isinstance(one.record, BenchRecord) and (differing := _differing(one.record, variant.name)):
                 objections.append(f"its evidence {path} timed it with {differing:,} bytes unlike its parent's")
     newest = _newest(variant.name, operator.name, _device(policy), verifications.values())

@@ -79,7 +79,7 @@ def _mutations(about: str, rule: AuditRule, plan: Plan, witnesses: Sequence[Audi
     enough = not missed and len(caught) >= rule.minimum.mutations
     return Condition(
         name=f"mutations {about}",
-        required=f"all, at least {rule.minimum.mutations}, told from the right result",
+        required=f"all, at least {rule.minimum.mutations}, distinguished from the right result",
         measured=f"{len(caught)} of {len(caught) + len(missed)}",
         verdict="pass" if enough else "inconclusive",
         detail=f"no check tells a right result from {', '.join(missed)}" if missed else "",

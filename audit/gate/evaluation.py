@@ -1,4 +1,4 @@
-"""One evaluation of a policy: what it is given, and what it gathers on its way."""
+"""One evaluation of a policy: its inputs, and the findings and sessions that its rules gather."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from audit.sanitize.suppressions import declared
 class Evaluation:
     """`accepted` maps fingerprints of the baseline in force to their reasons; `today` decides what is expired.
 
-    `found` and `sessions` gather what the rules have looked at.
+    The rules add the findings and the sessions that they use to `found` and `sessions`.
     """
 
     project: Project

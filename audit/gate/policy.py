@@ -46,7 +46,7 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
 
     cases: int = 1
     captures: int = 0
-    mutations: int = 1  # told from the right result
+    mutations: int = 1  # distinguished from the right result
 
 
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):

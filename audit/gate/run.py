@@ -1,4 +1,4 @@
-"""Collecting what a policy needs: what can run here is run, what cannot is looked up and verified."""
+"""The evidence that a policy needs: what can run here is run, the rest is read from retained records."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gate(
     may_run: bool = True,
     runs: Path | None = None,
     command: str = "audit gate",
-    say: Callable[[str], None] = lambda _: None,
+    log: Callable[[str], None] = lambda _: None,
 ) -> Gate:
     """The verdict of the policy of that name.
 
@@ -51,7 +51,7 @@ def gate(
     evidence = [verify(home, project) for place in policy.retained for home in _below(project.root / place)]
     known = {one.path.resolve() for one in evidence}
     evidence += [verify(home, project) for path in given for home in _given(path) if home.resolve() not in known]
-    runner = _Runner(project, evidence, runs or project.runs, command, say)
+    runner = _Runner(project, evidence, runs or project.runs, command, log)
     fresh = [verify(path, project) for path in runner.run(policy)] if may_run and not given else []
     verdict = decide(
         project,
@@ -66,7 +66,7 @@ def gate(
     if fresh:
         page = runner.runs / f"gate-{began:%Y%m%dT%H%M%SZ}-{_NOT_IN_NAMES.sub('_', name)}.html"
         write_page(page, {page.name: html(verdict, links_from(page.parent, project.root)).encode()})
-        say(f"page of the gate: {page}")
+        log(f"page of the gate: {page}")
     return verdict
 
 
@@ -78,7 +78,7 @@ class _Runner:
     evidence: Sequence[Verification]
     runs: Path
     command: str
-    say: Callable[[str], None]
+    log: Callable[[str], None]
 
     def run(self, policy: Policy) -> Iterator[Path]:
         """The folder of each record that is made. What cannot be planned is left for the decision to report."""
@@ -90,7 +90,7 @@ class _Runner:
                 try:
                     path = self._audit(rule, shape) if isinstance(rule, AuditRule) else self._sanitize(rule, shape)
                 except (PlanError, CaptureError) as error:
-                    self.say(f"{shape} on {rule.device}: {error}")
+                    self.log(f"{shape} on {rule.device}: {error}")
                     continue
                 if path is not None:
                     yield path
@@ -99,10 +99,10 @@ class _Runner:
         plan = rule.plan(self.project, shape)
         if rule.device == "cuda" and _current(coverage.audits(plan, self.evidence)):
             return None
-        self.say(f"audit of {shape} on {rule.device}: {plan.audits} planned")
+        self.log(f"audit of {shape} on {rule.device}: {plan.audits} planned")
         record, path = run(self.project, plan, self.runs, self.command)
         summary = record.summary
-        self.say(f"{summary.verdict}: {summary.passed} of {plan.audits} passed in {summary.seconds} s")
+        self.log(f"{summary.verdict}: {summary.passed} of {plan.audits} passed in {summary.seconds} s")
         return path
 
     def _sanitize(self, rule: SanitizeRule, shape: str) -> Path | None:
@@ -110,13 +110,13 @@ class _Runner:
         covered = (_current(coverage.checks(plan, tool, self.evidence)) for tool in plan.tools)
         if rule.device == "cuda" and all(covered):
             return None
-        self.say(f"sanitizers of {shape} on {rule.device}: {plan.checks} planned")
+        self.log(f"sanitizers of {shape} on {rule.device}: {plan.checks} planned")
         engine: Engine = (
             DeviceEngine(None, _CANARY_LIMIT) if rule.device == "cuda" else HostEngine(rule.arch, _CANARY_LIMIT)
         )
         record, path = sanitize(self.project, plan, engine, self.runs, self.command, pages)
         summary = record.summary
-        self.say(f"{summary.verdict}: {summary.clean} of {plan.checks} clean in {summary.seconds} s")
+        self.log(f"{summary.verdict}: {summary.clean} of {plan.checks} clean in {summary.seconds} s")
         return path
 
 
@@ -134,7 +134,7 @@ def _has_gpu() -> bool:
 
 
 def _below(folder: Path) -> tuple[Path, ...]:
-    """The records below a folder of retained evidence, none where there is none yet."""
+    """The records below a folder of retained evidence; none where the folder does not exist yet."""
     return tuple(home for home in find_records(folder) if home != folder) if folder.is_dir() else ()
 
 

@@ -39,8 +39,8 @@ def sanitizer_conditions(evaluation: Evaluation, rule: SanitizeRule, shape: str)
 
 
 def suppression_conditions(evaluation: Evaluation) -> Iterator[Condition]:
-    """Every suppression of the project, and of the sessions that were looked at: in force and, where all was run, in
-    use. To be asked after the rules."""
+    """Every suppression of the project and of the sessions that the rules used: in force, and in use where all was run.
+    Call it after the rules."""
     if not evaluation.suppressions and not any(record.suppressions for record in evaluation.sessions.values()):
         return
     sentences = dict.fromkeys(complaints(evaluation.suppressions, evaluation.today, ()))

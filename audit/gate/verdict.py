@@ -26,7 +26,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line of a project's file; `line` 0: the file as a whole. `what` says what happens there."""
+    """A line of a project's file; `line` 0 is the whole file. `what` says what the line does."""
 
     file: str
     line: int = 0
@@ -59,7 +59,7 @@ class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verdict: Verdict
     conditions: tuple[Condition, ...]
     found: tuple[GateFinding, ...]
-    evidence: tuple[str, ...]  # the folder of every record that was looked at
+    evidence: tuple[str, ...]  # the folder of every record that the gate read
 
     def count(self, standing: Standing) -> int:
         """How many conditions have this standing."""

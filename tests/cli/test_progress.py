@@ -24,7 +24,7 @@ BAR = (
 
 
 @dataclass(frozen=True)
-class Judged:
+class Outcome:
     """A result as progress sees it."""
 
     verdict: Verdict = "pass"
@@ -32,7 +32,7 @@ class Judged:
     case: str = "softmax/seed1"
 
 
-def lines(capsys: pytest.CaptureFixture[str], *results: Judged) -> list[str]:
+def lines(capsys: pytest.CaptureFixture[str], *results: Outcome) -> list[str]:
     with Progress("q6", len(results)) as progress:
         for result in results:
             progress.advance(result)
@@ -42,24 +42,24 @@ def lines(capsys: pytest.CaptureFixture[str], *results: Judged) -> list[str]:
 
 
 def test_ten_lines_for_many(capsys: pytest.CaptureFixture[str]) -> None:
-    written = lines(capsys, *[Judged()] * 259)
+    written = lines(capsys, *[Outcome()] * 259)
     numbers = [int(re.fullmatch(r"q6 \[(\d+)/259\] .*", line)[1]) for line in written]  # type: ignore[index]
     assert numbers == [26, 52, 78, 104, 130, 156, 182, 208, 234, 259]
 
 
 @pytest.mark.parametrize("total", [1, 3, 10])
 def test_a_line_for_each_of_few(capsys: pytest.CaptureFixture[str], total: int) -> None:
-    assert len(lines(capsys, *[Judged()] * total)) == total
+    assert len(lines(capsys, *[Outcome()] * total)) == total
 
 
 def test_a_line_counts_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
-    last = lines(capsys, Judged(), Judged("fail"), Judged("inconclusive"), Judged())[-1]
+    last = lines(capsys, Outcome(), Outcome("fail"), Outcome("inconclusive"), Outcome())[-1]
     assert last.startswith("q6 [4/4] 2 passed, 1 failed, 1 inconclusive; ")
 
 
 def test_threads_may_share_it(capsys: pytest.CaptureFixture[str]) -> None:
     with Progress("q6", 400) as progress, ThreadPoolExecutor(8) as pool:
-        list(pool.map(progress.advance, [Judged()] * 400))
+        list(pool.map(progress.advance, [Outcome()] * 400))
     assert capsys.readouterr().err.splitlines()[-1].startswith("q6 [400/400] 400 passed")
 
 

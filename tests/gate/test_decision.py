@@ -278,7 +278,7 @@ def test_what_may_be_a_default(project: Project, status: str, verdict: str, why:
 @pytest.mark.parametrize(
     ("named", "verdict", "why"),
     [
-        ('("reports/none",)', "fail", "its evidence is not there: reports/none"),
+        ('("reports/none",)', "fail", "its evidence is missing: reports/none"),
         ("()", "inconclusive", "no evidence of fast on cuda"),
     ],
 )

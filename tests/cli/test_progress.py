@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -57,10 +58,20 @@ def test_a_line_counts_verdicts(capsys: pytest.CaptureFixture[str]) -> None:
     assert last.startswith("q6 [4/4] 2 passed, 1 failed, 1 inconclusive; ")
 
 
+class SlowOutcome(Outcome):
+    """A result that lets other threads run while it is counted."""
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "verdict":
+            time.sleep(0.001)
+        return super().__getattribute__(name)
+
+
 def test_threads_may_share_it(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("q6", 400) as progress, ThreadPoolExecutor(8) as pool:
-        list(pool.map(progress.advance, [Outcome()] * 400))
-    assert capsys.readouterr().err.splitlines()[-1].startswith("q6 [400/400] 400 passed")
+    with Progress("q6", 40) as progress, ThreadPoolExecutor(8) as pool:
+        list(pool.map(progress.advance, [SlowOutcome()] * 40))
+    written = capsys.readouterr().err
+    assert [int(number) for number in re.findall(r"\[(\d+)/40\]", written)] == [4, 8, 12, 16, 20, 24, 28, 32, 36, 40]
 
 
 def test_a_terminal_has_a_bar() -> None:

@@ -18,7 +18,7 @@ from audit.records.verify import verify
 from ..conftest import ROOT, Ran
 from .made import condition, rewrite, wrong
 from .retained import HOST, add, copy, newest
-from .test_evaluate import without_case
+from .test_decision import without_case
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from audit.checks.result import Result
-from audit.gate.evaluate import evaluate
+from audit.gate.decision import decide
 from audit.gate.policy import Policy
 from audit.gate.verdict import overall
 from audit.project import Project, find_project
@@ -68,7 +68,7 @@ def test_whole_and_current_evidence_passes(project: Project, policy: str) -> Non
 
 
 def test_no_rule_is_inconclusive(project: Project) -> None:
-    gate = evaluate(project, "empty", Policy(), [], (), started=STARTED, today=TODAY)
+    gate = decide(project, "empty", Policy(), [], (), started=STARTED, today=TODAY)
     assert (gate.verdict, wrong(gate)) == ("inconclusive", {"rules": "inconclusive"})
     assert overall([]) == "inconclusive"
 
@@ -278,7 +278,7 @@ def test_what_may_be_a_default(project: Project, status: str, verdict: str, why:
 @pytest.mark.parametrize(
     ("named", "verdict", "why"),
     [
-        ('("reports/none",)', "fail", "its evidence is not there: reports/none"),
+        ('("reports/none",)', "fail", "its evidence is missing: reports/none"),
         ("()", "inconclusive", "no evidence of fast on cuda"),
     ],
 )

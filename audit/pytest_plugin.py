@@ -32,12 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="SHAPE",
-        help="Only this shape (again for more; default: all).",
+        help="Audit only this shape (again for more; default: all).",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Collect the project's file: alone, or beside the paths that were given."""
+    """Collect the project's file, alone or beside the paths on the command line."""
     if not config.getoption("--audit"):
         return
     file = str(_project(config).root / _FILE)
@@ -48,7 +48,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """The project's file is what the plan is collected from."""
+    """Collect the plan from the project's file."""
     config = parent.config
     if config.getoption("--audit") and file_path.name == _FILE and file_path == _project(config).root / _FILE:
         collector: pytest.Collector = AuditFile.from_parent(parent, path=file_path)
@@ -57,7 +57,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class AuditFile(pytest.File):
-    """The plans of all shapes that were asked for."""
+    """The plans of all selected shapes."""
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item a case and variant; variants of a case one after the other, parents first."""
@@ -81,8 +81,8 @@ class AuditFile(pytest.File):
 class AuditItem(pytest.Item):
     """One variant in one case."""
 
-    def __init__(self, *, plan: Plan, case: Case, variant: str, **told: Any) -> None:
-        super().__init__(**told)
+    def __init__(self, *, plan: Plan, case: Case, variant: str, **arguments: Any) -> None:
+        super().__init__(**arguments)
         self.plan = plan
         self.case = case
         self.variant = variant
@@ -90,27 +90,27 @@ class AuditItem(pytest.Item):
             self.add_marker(pytest.mark.xdist_group(case.id))
 
     def runtest(self) -> None:
-        """Raises NotPassed unless every check passed."""
+        """Raises AuditFailure unless every check passed."""
         audit = _audits(self)[self.variant]
         self.user_properties.append(("seconds", audit.seconds))
         if audit.verdict != "pass":
-            raise NotPassed(self, audit)
+            raise AuditFailure(self, audit)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The checks that did not pass, or what the user has to mend; elsewhere the traceback."""
+        """The checks that did not pass, or what the user has to fix; for any other exception the traceback."""
         from audit.errors import AuditError
 
-        if isinstance(excinfo.value, NotPassed | AuditError):
+        if isinstance(excinfo.value, AuditFailure | AuditError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
-        """Where it is declared, and its name."""
+        """The file that declares it, and its name."""
         return self.path, None, self.name
 
 
-class NotPassed(Exception):
-    """A variant of which some check did not pass; the text names each, with its measured value and limit."""
+class AuditFailure(Exception):
+    """Some check of a variant did not pass; the text names each check, with its measured value and limit."""
 
     def __init__(self, item: AuditItem, audit: Audit) -> None:
         lines = [f"{audit.verdict}: {audit.variant} in {audit.case}"]
@@ -131,7 +131,7 @@ def _again(item: AuditItem) -> str:
 
 
 _PROJECT = pytest.StashKey["Project"]()
-_DONE = pytest.StashKey["dict[str, dict[str, Audit]]"]()
+_AUDITS = pytest.StashKey["dict[str, dict[str, Audit]]"]()
 
 
 def _project(config: pytest.Config) -> Project:
@@ -147,7 +147,7 @@ def _project(config: pytest.Config) -> Project:
 
 
 def _audits(item: AuditItem) -> dict[str, Audit]:
-    """The audits of an item's case by variant, of all variants that this run selected in it, made once."""
+    """The audits of an item's case, by variant: of all variants that this run selected in the case, run once."""
     import os
 
     import msgspec
@@ -155,8 +155,8 @@ def _audits(item: AuditItem) -> dict[str, Audit]:
     from audit.case import audit_case
     from audit.plan import planned_variants
 
-    done = item.session.stash.setdefault(_DONE, {})
-    if item.case.id not in done:
+    by_case = item.session.stash.setdefault(_AUDITS, {})
+    if item.case.id not in by_case:
         project = _project(item.config)
         selected = [
             each.variant for each in item.session.items if isinstance(each, AuditItem) and each.case.id == item.case.id
@@ -166,5 +166,5 @@ def _audits(item: AuditItem) -> dict[str, Audit]:
             item.plan, cases=(item.case,), variants=variants, pruned=item.plan.pruned or variants != item.plan.variants
         )
         outcome = audit_case(project, plan, item.case, threads=os.cpu_count() or 1)
-        done[item.case.id] = {audit.variant: audit for audit in outcome.audits}
-    return done[item.case.id]
+        by_case[item.case.id] = {audit.variant: audit for audit in outcome.audits}
+    return by_case[item.case.id]

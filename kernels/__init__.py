@@ -1,1 +1,1 @@
-"""The audited kernels and what they promise; `CONTRACT.md` beside this file is the authority."""
+"""The audited kernels. `CONTRACT.md` in this folder states what they promise."""

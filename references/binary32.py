@@ -1,7 +1,7 @@
 """The contract's own binary32 functions on numpy arrays: exp, max and the trees.
 
-numpy rounds every f32 operation once to nearest even and keeps subnormals; f32 operands must never meet a
-wider array, or the operation would run in f64.
+numpy rounds every f32 operation once to nearest even and keeps subnormals. f32 operands must never meet a wider
+array, or the operation would run in f64.
 """
 
 from collections.abc import Callable

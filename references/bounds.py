@@ -1,10 +1,9 @@
-"""What error against FP64 the arithmetic of an operator permits (kernels/CONTRACT.md, "Bounds").
+"""The error against FP64 that the arithmetic of an operator permits (kernels/CONTRACT.md, section 7).
 
-Every function gives two f64 arrays of the same shape, measured and bound; a result passes where
-`measured <= bound`. What cannot be measured (NaN, or numbers where nothing is seen) measures NaN or
-infinity, which fails. Bound 1 and bound 2 are equalities of bytes and need no function: see `contract` and
-`merge`. `precast_error` and `final_error` serve both operators, the others the grouped one: for the scalar
-operator see `scalar_bounds`.
+Every function returns two f64 arrays of the same shape, error and bound; a result passes where `error <= bound`. A
+NaN, or a number where nothing is seen, has the error NaN or infinity, which fails. Bound 1 and bound 2 are equalities
+of bytes and need no function: see `contract` and `merge`. `precast_error` and `final_error` serve both operators, the
+others the grouped one; the scalar ones are in `scalar_bounds`.
 """
 
 import numpy as np
@@ -15,10 +14,10 @@ from .fp64 import GroupedFP64
 from .merge import NOTHING_SEEN
 
 Array64 = NDArray[np.float64]
-Verdict = tuple[Array64, Array64]
+ErrorAndBound = tuple[Array64, Array64]
 
 
-def precast_error(precast: NDArray[np.float32], reference: AttentionFP64) -> Verdict:
+def precast_error(precast: NDArray[np.float32], reference: AttentionFP64) -> ErrorAndBound:
     """Bound 3 for the output before its rounding, f32[rows, G, D]: L2 over D, [rows, G]."""
     return norm(precast - reference.out), precast_bound(reference)
 
@@ -43,11 +42,11 @@ def partial_bound(reference: AttentionFP64, active: int) -> Array64:
 
 def partial_error(
     partial: NDArray[np.float32], lse: NDArray[np.float32], reference: GroupedFP64, active: int
-) -> Verdict:
+) -> ErrorAndBound:
     """Bound 3 for the normalised partials of the active splits: L2 over D, [active, rows, G].
 
-    partial f32[80, 8, G, D] is divided by the sums of lse f32[80, 8, G, 2] in f64. Where a row sees nothing
-    in a split the stored partial itself is measured, and must be 0.
+    partial f32[80, 8, G, D] is divided by the sums of lse f32[80, 8, G, 2] in f64. Where a row sees nothing of a
+    split, the stored partial itself counts, and must be 0.
     """
     rows = len(reference.out)
     seen = np.isfinite(reference.partial_lse[:active])
@@ -58,10 +57,10 @@ def partial_error(
     return measured, partial_bound(reference, active)
 
 
-def lse_error(lse: NDArray[np.float32], reference: GroupedFP64, active: int) -> Verdict:
+def lse_error(lse: NDArray[np.float32], reference: GroupedFP64, active: int) -> ErrorAndBound:
     """Bound 4: |max + ln(sum) - FP64| <= 2^-24*(8 + 3S) for the active splits, [active, rows, G].
 
-    lse f32[80, 8, G, 2]. Where a row sees nothing only (-1e30, 0) will do: it measures 0, all else infinity.
+    lse f32[80, 8, G, 2]. Where a row sees nothing, (-1e30, 0) has the error 0 and everything else infinity.
     """
     rows = len(reference.out)
     stored = lse[:active, :rows]
@@ -73,7 +72,7 @@ def lse_error(lse: NDArray[np.float32], reference: GroupedFP64, active: int) -> 
 
 def log_sum_error(
     maximum: NDArray[np.float32], sums: NDArray[np.float32], reference: AttentionFP64, active: int
-) -> Verdict:
+) -> ErrorAndBound:
     """Bound 4 of the active parts, where something is seen: maximum and sums f32[active, rows, G]."""
     with np.errstate(all="ignore"):
         value = maximum.astype(np.float64) + np.log(sums.astype(np.float64))
@@ -81,11 +80,11 @@ def log_sum_error(
     return measured, 2.0**-24 * (8 + 3 * reference.partial_reach[:active])
 
 
-def final_error(out: NDArray[np.float16], reference: AttentionFP64) -> Verdict:
+def final_error(out: NDArray[np.float16], reference: AttentionFP64) -> ErrorAndBound:
     """Bound 5 for the output f16[rows, G, D]: relative L2 over D, [rows, G].
 
-    At most 1.02 times that of FP64 rounded to f16, plus 2e-6 and ||U||. Where FP64 is exactly 0 there is no
-    ratio: both sides are then absolute, and the bound is that of `precast_error`, rounded to f16.
+    At most 1.02 times that of FP64 rounded to f16, plus 2e-6 and ||U||. Where FP64 is exactly 0, both sides are
+    absolute, and the bound is that of `precast_error`, rounded to f16.
     """
     size = norm(reference.out)
     zero = size == 0

@@ -55,7 +55,7 @@ def sees(token: NDArray[np.int64], length: NDArray[np.int32]) -> NDArray[np.bool
 
 
 @dataclass(frozen=True)
-class Steps:
+class GroupedSteps:
     """The steps of the contract; `mutations` replaces one at a time."""
 
     visible: Callable[[NDArray[np.int64], NDArray[np.int32]], NDArray[np.bool_]] = sees
@@ -64,12 +64,12 @@ class Steps:
     weigh: Callable[[Array32, NDArray[np.float16], TensorCore], Array32] = weighted_values
 
 
-CONTRACT = Steps()
+CONTRACT = GroupedSteps()
 
 
 @dataclass(frozen=True, eq=False)
 class GroupedContract:
-    """What the contract writes; NaN stands for what it leaves alone."""
+    """What the contract writes; NaN stands for elements that it does not write."""
 
     out: NDArray[np.float16]
     """f16[rows, G, D]; NaN unless all splits were computed."""
@@ -95,7 +95,7 @@ def grouped_contract(
     v_scale: np.float32,
     chosen: Collection[int] | None = None,
     model: TensorCore = SM_90,
-    steps: Steps = CONTRACT,
+    steps: GroupedSteps = CONTRACT,
 ) -> GroupedContract:
     """The contract's bytes for q f16[rows, G, D], k, v u8[pages, page, 1, D], table i32[1, n], lengths.
 
@@ -138,7 +138,7 @@ def grouped_contract(
 
 
 def _online_softmax(
-    scores: Array32, visible: NDArray[np.bool_], values: NDArray[np.float16], model: TensorCore, steps: Steps
+    scores: Array32, visible: NDArray[np.bool_], values: NDArray[np.float16], model: TensorCore, steps: GroupedSteps
 ) -> tuple[Array32, Array32, Array32]:
     """(max, sum, out) of one split: f32[lines], f32[lines], f32[lines, D], tile by tile."""
     lines, dims = len(scores), values.shape[1]

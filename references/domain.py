@@ -1,4 +1,4 @@
-"""The domain that kernels/CONTRACT.md admits; whatever lies outside is refused, never audited."""
+"""The domain that kernels/CONTRACT.md admits. Inputs outside it are refused, never audited."""
 
 import math
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.errors import InputError
+from audit import InputError
 
 from .paging import gather_codes, gather_tokens
 from .splits import total_of
@@ -38,7 +38,7 @@ def check_domain(
     q f16[rows, G, D]; k, v u8[pages, page, 1, D]; table i32[1, n]; lengths i32[rows]. Checked in this order:
     shapes, scales (finite, positive, scale*k_scale >= 2^-60), lengths (<= n*page, which is <= 266,240, and
     <= capacity; negative ones are 0), the table entries of visible tokens, q of rows of length > 0 (finite),
-    visible K and V (no NaN), every visible |score| < 1e20. Nothing that no row can see is read.
+    visible K and V (no NaN), every visible |score| < 1e20. Only data that some row sees is read.
     """
     _check_shapes(q, k, v, table, lengths)
     _check_scales(scale, k_scale, v_scale)
@@ -54,7 +54,7 @@ def check_domain(
                 token, dim = (int(i) for i in np.argwhere(nan)[0])
                 raise InputError(
                     f"{name}, token {start + token}, dim {dim}: expected a number where rows see it, got NaN"
-                    f" 0x{codes[token, dim]:02X}; mend the capture, or shorten lengths to {start + token}"
+                    f" 0x{codes[token, dim]:02X}; fix the capture, or shorten lengths to {start + token}"
                 )
     _check_scores(q, k, table, lengths, float(scale) * float(k_scale))
 
@@ -108,8 +108,10 @@ def _check_lengths(lengths: NDArray[np.int32], addressable: int, capacity: int) 
 def _refuse_first(wrong: NDArray[np.bool_], values: NDArray[np.float16], where: str, expected: str) -> None:
     if wrong.any():
         index = tuple(int(i) for i in np.argwhere(wrong)[0])
-        place = where + ", ".join(map(str, index)) + "]"
-        raise InputError(f"{place}: expected {expected}, got {values[index]}; mend the input or set its length to 0")
+        element = where + ", ".join(map(str, index)) + "]"
+        raise InputError(
+            f"{element}: expected {expected}, got {values[index]}; fix the input or set the length of its row to 0"
+        )
 
 
 def _blocks(total: int) -> Iterator[tuple[int, int]]:
@@ -127,7 +129,7 @@ def _check_scores(
     rows, heads, dims = q.shape
     queries = np.where(lengths[:, None, None] > 0, q, np.float16(0)).astype(np.float64).reshape(rows * heads, dims)
     if factor * float(np.abs(queries).sum(axis=1).max(initial=0)) * _LARGEST_KEY < SCORE_LIMIT:
-        return  # no key at all could reach the limit
+        return  # no key can reach the limit
     seen = np.repeat(lengths, heads)[:, None]
     for start, stop in _blocks(total_of(lengths)):
         scores = factor * (queries @ gather_tokens(k, table, stop, start=start).T)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .array_library import NUMPY, Array64, ArrayLibrary
 from .attention import AttentionFP64, attention_fp64
-from .places import NUMPY, Array64, Place
 from .splits import CAPACITY_SPLITS, splits, total_of
 from .tensor_core import SM_90, TensorCore
 from .underflow import grouped_loss
@@ -34,7 +34,7 @@ def grouped_fp64(
     k_scale: np.float32,
     v_scale: np.float32,
     model: TensorCore = SM_90,
-    place: Place = NUMPY,
+    library: ArrayLibrary = NUMPY,
 ) -> GroupedFP64:
     """FP64 of q f16[rows, G, D] over k, v u8[pages, page, 1, D] through table i32[1, n]; lengths i32[rows].
 
@@ -50,6 +50,6 @@ def grouped_fp64(
             parts=splits(total_of(lengths)),
             capacity=CAPACITY_SPLITS,
             loss=functools.partial(grouped_loss, model=model),
-            place=place,
+            library=library,
         )
     )

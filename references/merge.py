@@ -1,4 +1,4 @@
-"""The grouped operator's merge of split partials, also for workspaces that a kernel left (bound 2)."""
+"""The grouped operator's merge of split partials, also of a workspace that a kernel wrote (bound 2)."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,7 +1,7 @@
-"""Results of the grouped operator that are wrong in one named way: what a faulty kernel would have left.
+"""Results of the grouped operator that are wrong in one named way, as a faulty kernel would leave them.
 
-On short contexts they come from the contract reference with one wrong step, bit for bit. On long ones what does not
-depend on the last bits comes from FP64 with the fault in it, split by split, and the rest is None.
+On short contexts they come from the contract reference with one wrong step, bit for bit. On long contexts, faults that
+do not depend on the last bits come from FP64 with the fault in it, split by split; the others are None.
 """
 
 import functools
@@ -13,25 +13,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import wrong_steps
+from .array_library import NUMPY, ArrayLibrary, DeviceArray
 from .attention import lines_of
 from .binary32 import Array32
-from .contract import Steps, grouped_contract, sees
+from .contract import GroupedSteps, grouped_contract, sees
 from .merge import NOTHING_SEEN, merge
 from .paging import gather_codes
-from .places import NUMPY, Place, Placed
 from .splits import CAPACITY_SPLITS, TILE, splits, total_of
 from .tensor_core import SM_90, TensorCore
 
 Buffers: TypeAlias = dict[str, NDArray[Any]]
-Visible: TypeAlias = Callable[[Placed, Placed], Placed]
+Visible: TypeAlias = Callable[[DeviceArray, DeviceArray], DeviceArray]
 
 WHOLE = 300
-"""Tokens that the contract reference is given at most, in all or in one split."""
+"""The most tokens that the contract reference computes, in all or in one split."""
 
 
 @dataclass(frozen=True, eq=False)
 class Call:
-    """One call of an operator, and what the audited kernel left."""
+    """One call of an operator, with the results of the audited kernel."""
 
     q: NDArray[np.float16]
     k: NDArray[np.uint8]
@@ -44,12 +44,12 @@ class Call:
     got: Mapping[str, NDArray[Any]]
     rng: np.random.Generator
     model: TensorCore = SM_90
-    place: Place = NUMPY
+    library: ArrayLibrary = NUMPY
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """What the references of both operators take."""
-        return {name: value for name, value in vars(self).items() if name not in ("got", "rng", "model", "place")}
+        """The arguments that the references of both operators share."""
+        return {name: value for name, value in vars(self).items() if name not in ("got", "rng", "model", "library")}
 
     @property
     def total(self) -> int:
@@ -57,12 +57,12 @@ class Call:
 
 
 def mutation(apply: Callable[[Call], Buffers | None]) -> Callable[..., Buffers | None]:
-    """f(q, k, v, table, lengths, *, scale, k_scale, v_scale, got, rng, model=SM_90, place=NUMPY) of
+    """f(q, k, v, table, lengths, *, scale, k_scale, v_scale, got, rng, model=SM_90, library=NUMPY) of
     `apply`.
 
     q f16[rows, G, D]; k, v u8[pages, page, 1, D]; table i32[1, n]; lengths i32[rows]; got: outputs and workspaces of
-    the audited kernel by name; rng draws a token or split; model: whose tensor cores it ran on (grouped only); place:
-    where sums over many tokens are computed. Gives the outputs and workspaces that the fault changes, whole, in their
+    the audited kernel by name; rng draws a token or split; model: whose tensor cores it ran on (grouped only); library:
+    computes sums over many tokens. Returns the outputs and workspaces that the fault changes, whole, in their
     dtypes and shapes; None where it changes no byte, cannot occur, or is not simulated.
     """
 
@@ -89,13 +89,13 @@ def mutation(apply: Callable[[Call], Buffers | None]) -> Callable[..., Buffers |
 
 def heaviest_token(call: Call) -> int:
     """The token with the largest weight pi, of all rows and heads."""
-    place, xp = call.place, call.place.xp
-    seen, queries = lines_of(call.q, call.lengths, place)
+    library, xp = call.library, call.library.xp
+    seen, queries = lines_of(call.q, call.lengths, library)
     factor = float(call.scale) * float(call.k_scale)
-    score = place.full((len(queries), call.total), -np.inf)
+    score = library.full((len(queries), call.total), -np.inf)
     for tokens in splits(call.total):
-        keys = place.decoded(gather_codes(call.k, call.table, tokens.stop, start=tokens.start))
-        shown = sees(place.put(np.arange(tokens.start, tokens.stop)), seen)
+        keys = library.decoded(gather_codes(call.k, call.table, tokens.stop, start=tokens.start))
+        shown = sees(library.to_device(np.arange(tokens.start, tokens.stop)), seen)
         score[:, tokens.start : tokens.stop] = xp.where(shown, factor * (queries @ keys.T), -np.inf)
     score = score[seen[:, 0] > 0]
     # The weight of the heaviest token is 1 / sum exp(score - peak).
@@ -112,7 +112,7 @@ def _token_dropped(call: Call, choose: Callable[[Call], int]) -> Buffers:
     lost = choose(call)
     where = next(s for s, tokens in enumerate(splits(call.total)) if lost in tokens)
 
-    def visible(token: Placed, length: Placed) -> Placed:
+    def visible(token: DeviceArray, length: DeviceArray) -> DeviceArray:
         return sees(token, length) & (token != lost)
 
     return _recomputed(call, {where}, visible)
@@ -126,9 +126,9 @@ def _length_short(call: Call) -> Buffers:
 
 
 def _recomputed(call: Call, chosen: Collection[int], visible: Visible) -> Buffers:
-    """The chosen splits with another visibility, the others as they are."""
+    """The chosen splits with another visibility; the others stay."""
     if max(len(splits(call.total)[s]) for s in chosen) <= WHOLE:
-        found = grouped_contract(**call.inputs, chosen=chosen, model=call.model, steps=Steps(visible=visible))
+        found = grouped_contract(**call.inputs, chosen=chosen, model=call.model, steps=GroupedSteps(visible=visible))
         return _laid_over(call, found.partial, found.lse, chosen)
     return _laid_over(call, *_in_fp64(call, chosen, visible=visible), chosen)
 
@@ -136,7 +136,7 @@ def _recomputed(call: Call, chosen: Collection[int], visible: Visible) -> Buffer
 # --- arithmetic ------------------------------------------------------------------------------------------
 
 
-def _with_steps(call: Call, steps: Steps) -> Buffers | None:
+def _with_steps(call: Call, steps: GroupedSteps) -> Buffers | None:
     """All splits by the contract with a wrong step; None on long contexts."""
     if call.total > WHOLE:
         return None
@@ -144,19 +144,19 @@ def _with_steps(call: Call, steps: Steps) -> Buffers | None:
     return _laid_over(call, found.partial, found.lse, range(len(splits(call.total))))
 
 
-def _with_weights(call: Call, steps: Steps, weigh: Callable[[Array32], Array32]) -> Buffers | None:
+def _with_weights(call: Call, steps: GroupedSteps, weigh: Callable[[Array32], Array32]) -> Buffers | None:
     """The same; on long contexts FP64 with p rounded by `weigh`, whose error is thousands of times that of f32."""
     if call.total <= WHOLE:
         return _with_steps(call, steps)
     active, kept = range(len(splits(call.total))), call.got["lse"]
     partial, lse = _in_fp64(call, active, weigh=weigh)
-    with np.errstate(all="ignore"):  # poison is met here too, and dropped
+    with np.errstate(all="ignore"):  # poison is included here too, and then dropped
         partial *= np.exp(lse[..., :1] - kept[..., :1])  # against the maxima that stay
     return _laid_over(call, partial, kept, active)
 
 
 def _v_scale_twice(call: Call) -> Buffers:
-    with np.errstate(over="ignore", invalid="ignore"):  # poison is multiplied too, and dropped
+    with np.errstate(over="ignore", invalid="ignore"):  # poison is multiplied too, and then dropped
         scaled = call.got["partial"] * np.float32(call.v_scale)
     return _laid_over(call, scaled, call.got["lse"], range(len(splits(call.total))))
 
@@ -183,7 +183,7 @@ def _heads_shifted(call: Call) -> Buffers:
 
 
 def _laid_over(call: Call, partial: Array32, lse: Array32, chosen: Collection[int]) -> Buffers:
-    """The audited workspace with the chosen splits of the case's rows replaced, and what merges from it."""
+    """The audited workspace with the chosen splits of the case's rows replaced, and the output merged from it."""
     rows, where = len(call.lengths), list(chosen)
     buffers = {name: call.got[name].copy() for name in ("partial", "lse")}
     buffers["partial"][where, :rows], buffers["lse"][where, :rows] = partial[where, :rows], lse[where, :rows]
@@ -204,27 +204,28 @@ def _in_fp64(
     Where a row sees nothing, the state is the contract's.
     """
     rows, heads = call.q.shape[:2]
-    lines, place, xp = rows * heads, call.place, call.place.xp
+    lines, library, xp = rows * heads, call.library, call.library.xp
     partial = np.full((CAPACITY_SPLITS, *call.got["partial"].shape[1:]), np.nan, np.float32)
     lse = np.full((*partial.shape[:3], 2), np.nan, np.float32)
     factor = float(call.scale) * float(call.k_scale)
-    seen, queries = lines_of(call.q, call.lengths, place)
+    seen, queries = lines_of(call.q, call.lengths, library)
     for s in chosen:
         tokens = splits(call.total)[s]
         tiles = -(-len(tokens) // TILE)
         keys, values = (
-            place.decoded(gather_codes(side, call.table, tokens.stop, start=tokens.start)) for side in (call.k, call.v)
+            library.decoded(gather_codes(side, call.table, tokens.stop, start=tokens.start))
+            for side in (call.k, call.v)
         )
-        shown = visible(place.put(np.arange(tokens.start, tokens.stop)), seen)
-        score = place.full((lines, tiles * TILE), -np.inf)
+        shown = visible(library.to_device(np.arange(tokens.start, tokens.stop)), seen)
+        score = library.full((lines, tiles * TILE), -np.inf)
         score[:, : len(tokens)] = xp.where(shown, factor * (queries @ keys.T), -np.inf)
         score = score.reshape(lines, tiles, TILE)
-        running = place.running_maximum(xp.amax(score, axis=2)).clip(float(NOTHING_SEEN))
-        p = place.back(xp.exp(score - running[:, :, None])).astype(np.float32)
-        maximum = place.back(running[:, -1]).astype(np.float32)
-        rescale = np.exp(place.back(running) - maximum[:, None])[:, :, None]
+        running = library.running_maximum(xp.amax(score, axis=2)).clip(float(NOTHING_SEEN))
+        p = library.to_numpy(xp.exp(score - running[:, :, None])).astype(np.float32)
+        maximum = library.to_numpy(running[:, -1]).astype(np.float32)
+        rescale = np.exp(library.to_numpy(running) - maximum[:, None])[:, :, None]
         weights = ((p if weigh is None else weigh(p)) * rescale).reshape(lines, -1)[:, : len(tokens)]
-        out = place.back(place.put(weights) @ values)
+        out = library.to_numpy(library.to_device(weights) @ values)
         with np.errstate(over="ignore"):
             partial[s, :rows] = (out * float(call.v_scale)).reshape(call.q.shape)
         sums = (p * rescale).sum(axis=(1, 2))
@@ -246,7 +247,7 @@ MUTATIONS: tuple[tuple[str, Callable[..., Buffers | None]], ...] = tuple(
             "residual_missing",
             functools.partial(
                 _with_weights,
-                steps=Steps(weigh=wrong_steps.f16_weighted_values),
+                steps=GroupedSteps(weigh=wrong_steps.f16_weighted_values),
                 weigh=wrong_steps.f16_weights,
             ),
         ),
@@ -254,12 +255,15 @@ MUTATIONS: tuple[tuple[str, Callable[..., Buffers | None]], ...] = tuple(
             "bf16_weights",
             functools.partial(
                 _with_weights,
-                steps=Steps(weigh=wrong_steps.bf16_weighted_values),
+                steps=GroupedSteps(weigh=wrong_steps.bf16_weighted_values),
                 weigh=wrong_steps.bf16_weights,
             ),
         ),
-        ("compensation_missing", functools.partial(_with_steps, steps=Steps(dot=wrong_steps.uncompensated_products))),
-        ("one_term_exp", functools.partial(_with_steps, steps=Steps(exp=wrong_steps.one_term_exp))),
+        (
+            "compensation_missing",
+            functools.partial(_with_steps, steps=GroupedSteps(dot=wrong_steps.uncompensated_products)),
+        ),
+        ("one_term_exp", functools.partial(_with_steps, steps=GroupedSteps(exp=wrong_steps.one_term_exp))),
     )
 )
 """(name, function) of every fault; for the functions' signature see `mutation`."""

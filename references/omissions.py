@@ -1,12 +1,12 @@
-"""Which omitted tokens bound 3 could show at all: under peaked attention most tokens weigh next to nothing."""
+"""The omitted tokens that bound 3 can detect: under peaked attention most tokens have almost no weight."""
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .array_library import NUMPY, ArrayLibrary, DeviceArray
 from .attention import AttentionFP64, lines_of
 from .bounds import precast_bound
 from .paging import gather_codes, gather_tokens
-from .places import NUMPY, Place, Placed
 from .splits import total_of
 
 _BLOCK = 4096
@@ -23,7 +23,7 @@ def omission_share(
     k_scale: np.float32,
     v_scale: np.float32,
     fp64: AttentionFP64,
-    place: Place = NUMPY,
+    library: ArrayLibrary = NUMPY,
 ) -> float:
     """The share of all (row, head, visible token) whose omission moves the pre-cast output by over twice bound 3.
 
@@ -35,25 +35,25 @@ def omission_share(
     lines, total = rows * heads, total_of(lengths)
     if total == 0:
         return 0.0
-    factor, gain, xp = float(scale) * float(k_scale), float(v_scale), place.xp
+    factor, gain, xp = float(scale) * float(k_scale), float(v_scale), library.xp
     blocks = [slice(start, min(start + _BLOCK, total)) for start in range(0, total, _BLOCK)]
 
-    def tokens_of(storage: NDArray[np.uint8], block: slice) -> Placed:
-        return place.decoded(gather_codes(storage, table, block.stop, start=block.start))
+    def tokens_of(storage: NDArray[np.uint8], block: slice) -> DeviceArray:
+        return library.decoded(gather_codes(storage, table, block.stop, start=block.start))
 
-    seen, queries = lines_of(q, lengths, place)
-    others = place.full((lines, total), -np.inf)  # scores, soon without the heaviest token's
+    seen, queries = lines_of(q, lengths, library)
+    others = library.full((lines, total), -np.inf)  # scores; those of the heaviest tokens are removed below
     for block in blocks:
-        visible = place.put(np.arange(block.start, block.stop)) < seen
+        visible = library.to_device(np.arange(block.start, block.stop)) < seen
         others[:, block] = xp.where(visible, factor * (queries @ tokens_of(k, block).T), -np.inf)
 
     # 1 - pi of the heaviest token cancels; what it leaves behind is summed without it instead.
-    heaviest, line = xp.argmax(others, axis=1), place.put(np.arange(lines))
+    heaviest, line = xp.argmax(others, axis=1), library.to_device(np.arange(lines))
     peak = xp.where(seen[:, 0] > 0, others[line, heaviest], 0)
     others[line, heaviest] = -np.inf
     second = xp.amax(others, axis=1)
     second = xp.where(xp.isneginf(second), 0, second)
-    rest, rest_sum = place.full((lines, dims), 0), place.full((lines,), 0)
+    rest, rest_sum = library.full((lines, dims), 0), library.full((lines,), 0)
     for block in blocks:
         weights = xp.exp(others[:, block] - second[:, None])
         rest += weights @ tokens_of(v, block)
@@ -63,13 +63,13 @@ def omission_share(
     share_of_heaviest = 1 / (1 + beside)
 
     limit = 2 * precast_bound(fp64).reshape(lines) / gain
-    placed_limit, center = place.put(limit), place.put(fp64.out.reshape(lines, dims) / gain)
+    device_limit, center = library.to_device(limit), library.to_device(fp64.out.reshape(lines, dims) / gain)
     detectable = 0
     for block in blocks:
         pi = xp.exp(others[:, block] - peak[:, None]) * share_of_heaviest[:, None]
-        moved = pi / (1 - pi) * _distance(tokens_of(v, block), center, place)
-        detectable += int((moved > placed_limit[:, None]).sum())
-    heaviest, rest, share = (place.back(x) for x in (heaviest, rest, share_of_heaviest))
+        moved = pi / (1 - pi) * _distance(tokens_of(v, block), center, library)
+        detectable += int((moved > device_limit[:, None]).sum())
+    heaviest, rest, share = (library.to_numpy(x) for x in (heaviest, rest, share_of_heaviest))
     visible_tokens = np.repeat(np.maximum(lengths, 0), heads)
     for one in np.flatnonzero(visible_tokens):
         value = gather_tokens(v, table, int(heaviest[one]) + 1, start=int(heaviest[one]))[0]
@@ -77,7 +77,7 @@ def omission_share(
     return detectable / int(visible_tokens.sum())
 
 
-def _distance(values: Placed, center: Placed, place: Place) -> Placed:
+def _distance(values: DeviceArray, center: DeviceArray, library: ArrayLibrary) -> DeviceArray:
     """||v_j - o||, [lines, tokens], from the squares: 1e-8 of the larger norm is lost, and far below any bound."""
-    square = place.xp.square(values).sum(axis=1) - 2 * center @ values.T
-    return place.xp.sqrt((square + place.xp.square(center).sum(axis=1)[:, None]).clip(0))
+    square = library.xp.square(values).sum(axis=1) - 2 * center @ values.T
+    return library.xp.sqrt((square + library.xp.square(center).sum(axis=1)[:, None]).clip(0))

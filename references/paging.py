@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from audit import formats
-from audit.errors import InputError
+from audit import InputError, formats
 
 
 def gather_codes(
@@ -15,7 +14,7 @@ def gather_codes(
     """The e4m3 codes u8[stop - start, D] of tokens start..stop-1, a copy.
 
     storage is u8[pages, page, 1, D] with any strides, table i32[1, n]. Nothing else of either is read: no
-    entry from ceil(stop / page) on, no token from stop on. Raises InputError for an entry that is no page.
+    entry from ceil(stop / page) on and no token from stop on. Raises InputError for an entry that is no page.
     """
     pages, page = storage.shape[:2]
     token = np.arange(start, stop)

@@ -1,8 +1,8 @@
 """The scalar operator bit for bit, from the text of kernels/CONTRACT.md alone.
 
 Every binary32 operation below is one that the contract names, in its order. Vectorised over heads, partitions,
-threads and dimensions. A slot past the end of a partition, of which the contract's threads have none, holds -inf
-as score and +0 as p: max(m, -inf) is m and x + 0 is x, so neither shows.
+threads and dimensions. A slot past the end of a partition holds the score -inf and p = +0. The contract has no such
+slot, but max(m, -inf) is m and x + 0 is x, so neither shows.
 """
 
 from collections.abc import Callable, Collection
@@ -34,7 +34,7 @@ def unrounded(p: Array32) -> Array32:
 
 
 @dataclass(frozen=True)
-class Steps:
+class ScalarSteps:
     """The steps of the contract; `scalar_mutations` replaces one at a time."""
 
     visible: Callable[[NDArray[np.int64], int], NDArray[np.bool_]] = sees
@@ -42,12 +42,12 @@ class Steps:
     weigh: Callable[[Array32], Array32] = unrounded
 
 
-CONTRACT = Steps()
+CONTRACT = ScalarSteps()
 
 
 @dataclass(frozen=True, eq=False)
 class ScalarContract:
-    """What the contract writes; NaN stands for what it leaves alone."""
+    """What the contract writes; NaN stands for elements that it does not write."""
 
     out: NDArray[np.float16]
     """f16[1, G, D]; NaN unless all partitions were computed."""
@@ -74,7 +74,7 @@ def scalar_contract(
     k_scale: np.float32,
     v_scale: np.float32,
     chosen: Collection[int] | None = None,
-    steps: Steps = CONTRACT,
+    steps: ScalarSteps = CONTRACT,
 ) -> ScalarContract:
     """The contract's bytes for q f16[1, G, D], k, v u8[pages, page, 1, D], table i32[1, n], lengths i32[1].
 
@@ -147,7 +147,7 @@ def _dot(queries: Array32, keys: Array32) -> Array32:
 
 
 def _partition(
-    score: Array32, values: Array32, counts: list[int], v_scale: np.float32, steps: Steps
+    score: Array32, values: Array32, counts: list[int], v_scale: np.float32, steps: ScalarSteps
 ) -> tuple[Array32, Array32, Array32]:
     """(maximum f32[G, parts], sums f32[G, parts], partial f32[G, parts, D]) of score f32[G, parts, 1024]."""
     rounds = (*score.shape[:2], PARTITION // _THREADS, _THREADS)

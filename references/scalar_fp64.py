@@ -5,8 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .array_library import NUMPY, Array64, ArrayLibrary
 from .attention import AttentionFP64, attention_fp64
-from .places import NUMPY, Array64, Place
 from .splits import CAPACITY_PARTITIONS, PARTITION, partitions, total_of
 from .underflow import scalar_loss
 
@@ -31,7 +31,7 @@ def scalar_fp64(
     scale: np.float32,
     k_scale: np.float32,
     v_scale: np.float32,
-    place: Place = NUMPY,
+    library: ArrayLibrary = NUMPY,
 ) -> ScalarFP64:
     """FP64 of q f16[1, G, D] over k, v u8[pages, page, 1, D] through table i32[1, n]; lengths i32[1].
 
@@ -47,6 +47,6 @@ def scalar_fp64(
             parts=partitions(total_of(lengths)),
             capacity=CAPACITY_PARTITIONS,
             loss=scalar_loss,
-            place=place,
+            library=library,
         )
     )

@@ -1,4 +1,4 @@
-"""The tensor-core product of kernels/CONTRACT.md in numpy: D = A B + C, f16 in, f32 out, bit for bit.
+"""The tensor-core product of audit/simt/tensor_core.md in numpy: D = A B + C, f16 in, f32 out, bit for bit.
 
 Terms are held in f64 rather than as integers, which truncates toward zero in one instruction and is exact:
 a product of two f16 has 22 bits, multiplying by a power of two changes none (no exponent below leaves

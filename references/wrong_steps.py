@@ -1,4 +1,4 @@
-"""Steps of the contracts, each wrong in one way; what `mutations` and `scalar_mutations` are made of."""
+"""Steps of the contracts, each wrong in one way, for `mutations` and `scalar_mutations`."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ def _shortened(p: Array32, bits: int) -> Array32:
 
 
 def f16_weighted_values(p: Array32, values: NDArray[np.float16], model: TensorCore) -> Array32:
-    """`contract.weighted_values` without the residual R: what is left of it is exactly 0."""
+    """`contract.weighted_values` without the residual R, which is exactly 0 here."""
     return weighted_values(f16_weights(p), values, model)
 
 

@@ -113,7 +113,7 @@ def kernels_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     from audit.report.project_context import ProjectContext
 
     monkeypatch.setattr("audit.case.expose", lambda _: ())
-    monkeypatch.setattr("audit.run.surroundings", lambda *_: ProjectContext())
+    monkeypatch.setattr("audit.report.run_page.project_context", lambda *_: ProjectContext())
 
 
 @pytest.fixture

@@ -14,56 +14,71 @@ from audit.backends import cuda
 from audit.bench import curve
 from audit.bench.run import bench
 from audit.bench.text import table
-from audit.cli.main import INCONCLUSIVE, PASS
+from audit.cli import options
+from audit.cli.exit_codes import INCONCLUSIVE, PASS
+from audit.cli.shapes import chosen_shape, require_variants
+from audit.cli.terminal import echo
 from audit.errors import PlanError
 from audit.project import find_project
 from audit.records.bench import CURVE, BenchRecord, draft
-from audit.records.folder import encode
+from audit.records.folder import REPORT, encode
 from audit.report import pages
 
 
 @click.command(name="bench")
-@click.option("--shape", required=True, help="The shape to time, such as q6; `audit list` shows them.")
+@options.SHAPE
 @click.option(
-    "--context", "contexts", type=int, multiple=True, help="Tokens to time at (default: the operator's list)."
+    "--context",
+    "contexts",
+    metavar="N",
+    type=int,
+    multiple=True,
+    help="Time at this many tokens (again for more; default: the operator's list).",
 )
 @click.option(
-    "--axis", "axes", multiple=True, metavar="NAME=VALUE", help="Another value for an axis of the working set."
+    "--axis", "axes", multiple=True, metavar="NAME=VALUE", help="Give an axis of the working set another value."
 )
-@click.option("--variant", "variants", multiple=True, help="Only this variant, and the parent it is timed beside.")
-@click.option("--peers/--no-peers", default=True, help="Also other implementations, where they are installed.")
+@options.VARIANTS
+@click.option("--peers/--no-peers", default=True, help="Time other implementations too, where they are installed.")
 @click.option("--freeze", is_flag=True, help="Keep these times as the curve that later runs are compared with.")
-@click.option("--time-limit", default=1200.0, show_default=True, help="Seconds for all of it.")
-@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Where evidence goes (default: runs).")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else.")
+@click.option(
+    "--time-limit", metavar="SECONDS", default=1200.0, show_default=True, help="Stop all of it after this long."
+)
+@options.PROJECT
+@options.OUT
+@options.JSON
 def command(
-    shape: str,
+    shape: str | None,
     contexts: tuple[int, ...],
     axes: tuple[str, ...],
     variants: tuple[str, ...],
     peers: bool,
     freeze: bool,
     time_limit: float,
-    folder: Path,
+    project_folder: Path,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Time each variant beside its parent and beside itself on a GPU, over many layers in one captured graph.
 
-    What is timed has been compared first, in this very build: a variant of which a byte differs is left out, and
-    makes the exit code 3. Times are told, not judged.
+    Each variant is compared first, in this very build: one that differs in a byte is not timed, and the exit code is 3.
+    Times are reported, not judged.
     """
-    project = find_project(folder)
-    operator, _ = project.shape(shape)
+    project = find_project(project_folder)
+    name = chosen_shape(project, shape)
+    require_variants(project, name, variants)
+    operator, _ = project.shape(name)
     if operator.bench is None:
-        raise PlanError(f"operator {operator.name}: declares no bench (Operator.bench), so there is nothing to time")
+        raise PlanError(
+            f"{project.declared_in(operator.name)}: operator {operator.name}: declares no bench, so nothing "
+            f"can be timed; declare Operator(bench=...)"
+        )
     cuda.require_device()
     planned = planning.planned_variants(operator, variants, full=True)
-    partial = draft(out or project.runs, shape)
-    evidence = bench(
+    partial = draft(out or project.runs, name)
+    record = bench(
         project,
-        shape,
+        name,
         planned,
         contexts or tuple(operator.bench.contexts),
         partial.folder,
@@ -74,18 +89,20 @@ def command(
         time_limit=time_limit,
         say=lambda line: click.echo(line, err=True),
     )
-    frozen = curve.find_curve(project.reports, evidence)
-    compared = curve.compare_with_curve(frozen, evidence) if frozen else None
+    frozen = curve.find_curve(project.reports, record)
+    compared = curve.compare_with_curve(frozen, record) if frozen else None
     beside = {CURVE: encode(frozen)} if frozen else {}
-    path = partial.finish(evidence, {**beside, **pages(evidence, beside, project)})
+    path = partial.finish(record, {**beside, **pages(record, beside, project)})
     if as_json:
-        click.echo(msgspec.json.encode({"evidence": str(path), "skipped": evidence.skipped}).decode())
+        click.echo(
+            msgspec.json.encode({"evidence": str(path), "page": str(path / REPORT), "skipped": record.skipped}).decode()
+        )
     else:
-        click.echo(f"{table(evidence, compared)}\nevidence {path}\nreport   {path / 'report.html'}")
+        echo(f"{table(record, compared)}\nevidence {path}\nreport   {path / REPORT}")
     if freeze:
-        click.echo(f"curve    {curve.freeze_curve(project.reports, curve.curve_of(evidence))}", err=as_json)
-    raise click.exceptions.Exit(INCONCLUSIVE if _differs(evidence) else PASS)
+        click.echo(f"curve    {curve.freeze_curve(project.reports, curve.curve_of(record))}", err=as_json)
+    raise click.exceptions.Exit(INCONCLUSIVE if _differs(record) else PASS)
 
 
-def _differs(evidence: BenchRecord) -> bool:
-    return any(checked.differing for checked in evidence.checked) or not evidence.points
+def _differs(record: BenchRecord) -> bool:
+    return any(checked.differing for checked in record.checked) or not record.points

@@ -1,13 +1,14 @@
-"""`audit capture`: record a capture set from a live model by its recipe, or check that it still comes out the same."""
+"""`audit capture`: record a capture set from a live model by its recipe, or check that it is reproduced."""
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from audit.cli.exit_codes import FINDINGS
 
 if TYPE_CHECKING:
     from audit.capture.store import CaptureStore
@@ -17,19 +18,20 @@ if TYPE_CHECKING:
 @click.argument("recipe", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option(
     "--out",
+    metavar="FOLDER",
     type=click.Path(path_type=Path, file_okay=False),
-    help="Folder of capture sets to write into  [default: the one that holds the recipe's folder]",
+    help="Write into this folder of capture sets (default: the one that holds the recipe's folder).",
 )
-@click.option("--check", is_flag=True, help="Write nothing; record again and compare with what is stored.")
-@click.option("--replace", is_flag=True, help="Replace the set that stands there.")
+@click.option("--check", is_flag=True, help="Record again and compare with the stored set; write nothing.")
+@click.option("--replace", is_flag=True, help="Replace an existing set.")
 def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
-    """Record actual attention inputs of a live model, as RECIPE says.
+    """Record actual inputs of a live model, as RECIPE says.
 
-    The set is a folder named as the recipe names it. An existing one is never overwritten without --replace.
-    With --check, exit code 1 says that some payload differs, and which.
+    The set is a folder with the name that the recipe gives it. An existing set is overwritten only with --replace.
+    With --check, exit 1 if a payload differs from the stored one, and print which.
     """
     if check and replace:
-        raise click.UsageError("--check writes nothing; expected it without --replace")
+        raise click.UsageError("--check: expected it without --replace, but got both; --check writes nothing")
     from audit.capture.publish import publish, require_free
     from audit.capture.recipe import read_recipe
     from audit.capture.record import record
@@ -41,7 +43,7 @@ def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
     if out is None and recipe.resolve().parent.name != plan.name:
         raise CaptureError(
             f"{recipe}: name: expected the name of its folder, {recipe.resolve().parent.name!r}, but got "
-            f"{plan.name!r}; or say where the set goes with --out"
+            f"{plan.name!r}; rename one of them, or name the folder of capture sets with --out"
         )
     store = CaptureStore(root)
     if check:
@@ -69,7 +71,7 @@ def _report_check(stored: CaptureStore, again: CaptureStore, name: str) -> None:
         click.echo(f"stored by {old.environment}, now {new.environment}")
     click.echo(f"{name}: {len(differences)} differences over {len(new.records)} captures")
     if differences:
-        sys.exit(1)
+        raise click.exceptions.Exit(FINDINGS)
 
 
 def _report_set(store: CaptureStore, name: str) -> None:

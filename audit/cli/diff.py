@@ -1,4 +1,4 @@
-"""`audit diff`: two evidences side by side."""
+"""`audit diff`: two records side by side."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
+from audit.cli.exit_codes import FINDINGS, INCONCLUSIVE, PASS
+from audit.cli.terminal import echo
 from audit.records.kinds import home_of, load_record
 from audit.report import write_page
 from audit.report.comparison import Direction, RecordComparison, compare_records, render_comparison
@@ -17,11 +18,13 @@ _SHOWN = 20
 @click.command(name="diff")
 @click.argument("a", type=click.Path(path_type=Path))
 @click.argument("b", type=click.Path(path_type=Path))
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="Also write a page there.")
+@click.option(
+    "--output", "-o", metavar="FILE", type=click.Path(path_type=Path), help="Write a page into this file, too."
+)
 def command(a: Path, b: Path, output: Path | None) -> None:
-    """Say what changed from evidence A to evidence B (folders of one kind and shape), for worse or for better.
+    """Show what changed from record A to record B, for worse or for better. Both are folders of one kind and shape.
 
-    Exit 0 if nothing is worse, 1 if something is, 3 if the two have nothing judged in common.
+    Exit 0 if nothing is worse, 1 if something is, 3 if the two records judge nothing in common.
     """
     homes = [home_of(path) for path in (a, b)]
     found = compare_records(
@@ -29,7 +32,7 @@ def command(a: Path, b: Path, output: Path | None) -> None:
     )
     if output is not None:
         write_page(output, {output.name: render_comparison(found).encode()})
-    click.echo(_text(found))
+    echo(_text(found))
     raise click.exceptions.Exit(FINDINGS if found.of("worse") else PASS if found.common else INCONCLUSIVE)
 
 

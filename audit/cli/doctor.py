@@ -1,4 +1,4 @@
-"""`audit doctor`: what this machine can run, found out by trying it."""
+"""`audit doctor`: what this machine can run, found by trying it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from pathlib import Path
 import click
 import msgspec
 
-from audit.cli.main import PASS, USAGE
+from audit.cli import options
+from audit.cli.exit_codes import PASS, USAGE
+from audit.cli.terminal import echo
 from audit.compile.host import build_host
 from audit.errors import AuditError
 from audit.records.sanitize import TOOLS, Tool
@@ -21,7 +23,7 @@ from audit.sanitize.host import tools as host
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """One thing that was looked at."""
+    """One thing that was tried."""
 
     name: str
     needed: bool  # without it `audit run` cannot work
@@ -30,19 +32,19 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 @click.command(name="doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+@options.JSON
 def command(as_json: bool) -> None:
-    """Say what works here and what to install for the rest; exit 2 if `audit run` cannot work."""
+    """Show what works here and what to install for the rest; exit 2 if `audit run` cannot work."""
     tools: list[Callable[[], Diagnosis]] = [partial(_host_tool, tool) for tool in TOOLS]
-    looks = [_host_backend, *tools, _capture_extra, _cuda_compiler, _gpu, _compute_sanitizer]
-    findings = [look() for look in looks]
+    probes = [_host_backend, *tools, _capture_extra, _cuda_compiler, _gpu, _compute_sanitizer]
+    diagnoses = [probe() for probe in probes]
     if as_json:
-        click.echo(msgspec.json.encode(findings).decode())
+        click.echo(msgspec.json.encode(diagnoses).decode())
     else:
-        for finding in findings:
-            state = "ok" if finding.works else "MISSING" if finding.needed else "absent"
-            click.echo(f"{state:8} {finding.name}: {finding.detail}")
-    able = all(finding.works for finding in findings if finding.needed)
+        for one in diagnoses:
+            state = "ok" if one.works else "MISSING" if one.needed else "absent"
+            echo(f"{state:8} {one.name}: {one.detail}")
+    able = all(one.works for one in diagnoses if one.needed)
     raise click.exceptions.Exit(PASS if able else USAGE)
 
 
@@ -77,28 +79,28 @@ def _compute_sanitizer() -> Diagnosis:
 
 def _capture_extra() -> Diagnosis:
     missing = [name for name in ("torch", "transformers", "gguf") if importlib.util.find_spec(name) is None]
-    detail = f"lacks {', '.join(missing)}; pip install 'kernel-audit[capture]'" if missing else "all packages are there"
+    detail = (
+        f"lacks {', '.join(missing)}; pip install 'kernel-audit[capture]'" if missing else "all packages are installed"
+    )
     return Diagnosis("recording captures", False, not missing, detail)
 
 
 def _cuda_compiler() -> Diagnosis:
     nvrtc = _spec("cuda.core") is not None
     nvcc = shutil.which("nvcc")
-    found = [what for what, there in (("NVRTC through cuda.core", nvrtc), (f"nvcc at {nvcc}", nvcc)) if there]
+    found = [what for what, works in (("NVRTC through cuda.core", nvrtc), (f"nvcc at {nvcc}", nvcc)) if works]
     detail = " and ".join(found) or "neither cuda.core nor nvcc; pip install 'kernel-audit[gpu]'"
     return Diagnosis("compiling for a GPU", False, bool(found), detail)
 
 
 def _gpu() -> Diagnosis:
-    there = Path("/dev/nvidiactl").exists()
-    return Diagnosis(
-        "NVIDIA GPU", False, there, "device nodes are there" if there else "none; the host backend needs none"
-    )
+    found = Path("/dev/nvidiactl").exists()
+    return Diagnosis("NVIDIA GPU", False, found, "has device nodes" if found else "none; the host backend needs none")
 
 
 def _spec(name: str) -> object | None:
-    look: Callable[[str], object | None] = importlib.util.find_spec
+    find: Callable[[str], object | None] = importlib.util.find_spec
     try:
-        return look(name)
+        return find(name)
     except ModuleNotFoundError:
         return None

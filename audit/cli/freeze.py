@@ -7,6 +7,8 @@ from pathlib import Path
 import click
 
 from audit import plan as planning
+from audit.cli import completion, options
+from audit.cli.shapes import chosen_shape, require_variants
 from audit.compile.frozen import freeze_build
 from audit.compile.host import build_host
 from audit.errors import PlanError
@@ -16,21 +18,36 @@ from audit.spec import Binary
 
 @click.command(name="freeze")
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--shape", required=True, help="Its default plan says which kernels the program must hold.")
-@click.option("--variant", required=True, help="The variant to keep.")
-@click.option("--arch", default="sm_90", show_default=True, help="Whose tensor cores the program models.")
-@click.option("--project", "home", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
-def command(folder: Path, shape: str, variant: str, arch: str, home: Path) -> None:
-    """Build a variant with every kernel of a shape's default plan and copy the program into FOLDER.
+@options.SHAPE
+@click.option(
+    "--variant",
+    metavar="NAME",
+    required=True,
+    shell_complete=completion.variants,
+    help="Keep the program of this variant.",
+)
+@click.option(
+    "--arch",
+    metavar="ARCH",
+    default="sm_90",
+    show_default=True,
+    help="Model the tensor cores of this architecture.",
+)
+@options.PROJECT
+def command(folder: Path, shape: str | None, variant: str, arch: str, project_folder: Path) -> None:
+    """Build a variant with every kernel that a shape's full plan launches, and copy the program into FOLDER.
 
-    A project names it as `Variant(..., code=Binary("FOLDER"))`.
+    A project then names it as `Variant(..., code=Binary("FOLDER"))`.
     """
-    project = find_project(home)
-    plan = planning.make_plan(project, shape, planning.Selection(full=True), arch=arch, time_limit=1)
+    project = find_project(project_folder)
+    name = chosen_shape(project, shape)
+    require_variants(project, name, (variant,))
+    plan = planning.make_plan(project, name, planning.Selection(full=True), arch=arch, time_limit=1)
     chosen = project.operators[plan.operator].variant(variant)
     if isinstance(chosen.code, Binary):
         raise PlanError(
-            f"--variant: expected one that has a source, but {variant} is {chosen.code.path}, frozen already"
+            f"--variant: expected a variant with a source, but {variant} is the frozen program {chosen.code.path}; "
+            f"copy that folder"
         )
     entries = tuple(dict.fromkeys(launch.entry for case in plan.cases for launch in chosen.launches(case)))
     source = project.root / chosen.code.path

@@ -9,84 +9,136 @@ from pathlib import Path
 
 import click
 
-from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
-from audit.errors import EvidenceError
+from audit.cli import completion, options
+from audit.cli.exit_codes import CODES
+from audit.cli.suggestion import expected_one_of
+from audit.cli.terminal import echo
+from audit.errors import EvidenceError, ProjectError
 from audit.gate.formats import FORMATS
 from audit.gate.formats.github import commands
-from audit.gate.policy import EVERYDAY
+from audit.gate.formats.html import html, links_from
+from audit.gate.formats.text import text
+from audit.gate.policy import EVERYDAY, policy_names
 from audit.gate.run import gate
 from audit.gate.verdict import Gate
-from audit.project import find_project
+from audit.project import Project, find_project
 
-_EXIT = {"pass": PASS, "fail": FINDINGS, "inconclusive": INCONCLUSIVE}
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
+_EXAMPLE = f"""\b
+The least that a policy needs in pyproject.toml; docs/gate.md has all keys:
+  [[tool.kernel-audit.gate.{EVERYDAY}.audits]]
+  shapes = ["softmax"]    # audited here, each time that the gate runs"""
 
 
-@click.command(name="gate")
-@click.option("--policy", default=EVERYDAY, show_default=True, help="Which table of [tool.kernel-audit.gate].")
-@click.option("--format", "kind", type=click.Choice(list(FORMATS)), default="text", show_default=True)
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="Write the verdict there, not on stdout.")
-@click.option("--also", multiple=True, metavar="FORMAT=FILE", help="The same verdict in another format, into a file.")
+@click.command(name="gate", epilog=_EXAMPLE)
+@click.option(
+    "--policy",
+    metavar="NAME",
+    default=EVERYDAY,
+    show_default=True,
+    shell_complete=completion.policies,
+    help="Judge by this table of [tool.kernel-audit.gate].",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(list(FORMATS)),
+    default="text",
+    show_default=True,
+    help="Write the verdict in this format.",
+)
+@click.option("--verbose", "-v", is_flag=True, help="List the conditions that hold, too (text only).")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write the verdict into this file, not on stdout.",
+)
+@click.option(
+    "--also", multiple=True, metavar="FORMAT=FILE", help="Write the same verdict in another format into a file."
+)
 @click.option(
     "--evidence",
     "given",
+    metavar="FOLDER",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="Judge this evidence (a folder, or one of folders) in place of running anything.",
+    help="Judge this record, or all records of this folder, in place of running anything.",
 )
 @click.option("--no-run", is_flag=True, help="Run nothing; judge what is retained.")
-@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Where new evidence goes (default: runs).")
+@options.PROJECT
+@options.OUT
 def command(
     policy: str,
     kind: str,
+    verbose: bool,
     output: Path | None,
     also: tuple[str, ...],
     given: tuple[Path, ...],
     no_run: bool,
-    folder: Path,
+    project_folder: Path,
     out: Path | None,
 ) -> None:
-    """Run what the policy asks for and can run here, verify retained evidence for the rest, and give one verdict with
-    every condition: measured, required, where to look.
+    """Run what the policy asks for and can run here, verify retained evidence for the rest, and give one verdict.
 
-    With --format github the summary goes to $GITHUB_STEP_SUMMARY where that is set, and annotations to stdout.
+    The text lists each condition that does not hold: measured, required, where to look. A page of the verdict is
+    written beside the records of the runs. With --format github the summary goes to $GITHUB_STEP_SUMMARY where that is
+    set, and annotations go to stdout.
     """
     others = [_other(word) for word in also]
+    project = find_project(project_folder)
+    policies = policy_names(project)
+    if policies and policy not in policies:
+        raise ProjectError(f"--policy: {expected_one_of(policies, policy)}")
     verdict = gate(
-        find_project(folder),
+        project,
         policy,
         given=given,
         may_run=not no_run,
         runs=out,
         command=shlex.join(["audit", *sys.argv[1:]]),
-        say=lambda line: click.echo(line, err=True),
+        log=lambda line: echo(line, err=True),
     )
     for each, file in others:
-        _write(file, FORMATS[each](verdict))
-    _tell(verdict, kind, output)
-    raise click.exceptions.Exit(_EXIT[verdict.verdict])
+        _write(file, _render(verdict, each, project, file, verbose=verbose))
+    _print(verdict, kind, project, output, verbose=verbose)
+    raise click.exceptions.Exit(CODES[verdict.verdict])
 
 
-def _tell(verdict: Gate, kind: str, output: Path | None) -> None:
+def _print(verdict: Gate, kind: str, project: Project, output: Path | None, *, verbose: bool) -> None:
+    rendered = _render(verdict, kind, project, output, verbose=verbose)
     step_summary = os.environ.get(_STEP_SUMMARY)
     if output is not None:
-        _write(output, FORMATS[kind](verdict))
+        _write(output, rendered)
     elif kind == "github" and step_summary:
-        _write(Path(step_summary), FORMATS[kind](verdict), append=True)
+        _write(Path(step_summary), rendered, append=True)
+    elif kind == "text":
+        echo(rendered)
     else:
-        click.echo(FORMATS[kind](verdict))
+        click.echo(rendered)
     if kind == "github":
         for line in commands(verdict):
             click.echo(line)
     if kind == "github" or output is not None:
-        click.echo(verdict.told, err=True)
+        echo(verdict.headline, err=True)
+
+
+def _render(verdict: Gate, kind: str, project: Project, file: Path | None, *, verbose: bool) -> str:
+    """The verdict in one format. A page links to those of records where it is known where it will stand."""
+    if kind == "text":
+        return text(verdict, verbose=verbose)
+    if kind == "html" and file is not None:
+        return html(verdict, links_from(file.resolve().parent, project.root))
+    return FORMATS[kind](verdict)
 
 
 def _other(word: str) -> tuple[str, Path]:
     kind, equals, file = word.partition("=")
-    if kind not in FORMATS or not equals or not file:
+    if not equals or not file:
         raise click.UsageError(f"--also: expected FORMAT=FILE with a format of {', '.join(FORMATS)}, but got {word!r}")
+    if kind not in FORMATS:
+        raise click.UsageError(f"--also: FORMAT: {expected_one_of(FORMATS, kind)}")
     return kind, Path(file)
 
 
@@ -95,4 +147,6 @@ def _write(file: Path, content: str, *, append: bool = False) -> None:
         with file.open("a" if append else "w", encoding="utf-8") as stream:
             stream.write(content if content.endswith("\n") else f"{content}\n")
     except OSError as error:
-        raise EvidenceError(f"{file}: the verdict cannot be written there ({error.strerror})") from None
+        raise EvidenceError(
+            f"{file}: the verdict cannot be written there ({error.strerror}); name a file in a writable folder"
+        ) from None

@@ -9,21 +9,26 @@ import msgspec
 
 from audit import plan as planning
 from audit.capture.store import CaptureStore
+from audit.cli import options
+from audit.cli.terminal import echo
 from audit.project import Project, find_project
 
 
 @click.command(name="list")
-@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-def command(folder: Path, as_json: bool) -> None:
-    """Show every operator with its shapes, variants, default plans, and the captures."""
-    project = find_project(folder)
+@options.PROJECT
+@options.JSON
+def command(project_folder: Path, as_json: bool) -> None:
+    """Show every operator with its shapes, variants and default plans, and the captures."""
+    project = find_project(project_folder)
     described: dict[str, object] = {
         "project": str(project.root),
         "operators": _operators(project),
         "captures": _captures(project),
     }
-    click.echo(msgspec.json.encode(described).decode() if as_json else _text(project, described))
+    if as_json:
+        click.echo(msgspec.json.encode(described).decode())
+    else:
+        echo(_text(project, described))
 
 
 def _operators(project: Project) -> list[dict[str, object]]:
@@ -46,15 +51,15 @@ def _operators(project: Project) -> list[dict[str, object]]:
                 "axes": {axis.name: axis.default for axis in operator.axes},
                 "variants": [
                     {
-                        "name": v.name,
-                        "parent": v.parent,
-                        "status": v.status,
-                        "source": v.code.path,
-                        "note": v.note,
-                        "why": v.why,
-                        "evidence": v.evidence,
+                        "name": variant.name,
+                        "parent": variant.parent,
+                        "status": variant.status,
+                        "source": variant.code.path,
+                        "note": variant.note,
+                        "why": variant.why,
+                        "evidence": variant.evidence,
                     }
-                    for v in operator.variants
+                    for variant in operator.variants
                 ],
                 "references": [reference.name for reference in operator.references],
                 "bounds": [bound.name for bound in operator.bounds],
@@ -81,8 +86,8 @@ def _text(project: Project, described: dict[str, object]) -> str:
             parent = f"parent {variant.parent}" if variant.parent else "no parent"
             lines.append(f"    {variant.name:18} {variant.status:13} {parent:18} {variant.code.path}")
             if variant.status == "closed":
-                shown = f" ({', '.join(variant.evidence)})" if variant.evidence else ""
-                lines.append(f"{'':23}{variant.why}{shown}")
+                records = f" ({', '.join(variant.evidence)})" if variant.evidence else ""
+                lines.append(f"{'':23}{variant.why}{records}")
     captures = described["captures"]
     assert isinstance(captures, list)
     lines.append(f"\ncaptures  {', '.join(captures) or 'none'}")

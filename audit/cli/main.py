@@ -5,32 +5,36 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import NoReturn
+import traceback
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from audit import __version__
+from audit.cli.exit_codes import INCONCLUSIVE, PASS, USAGE
 from audit.errors import AuditError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 # Before numpy is loaded: cases run side by side on all cores, and threads inside each product only get in their way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-PASS, FINDINGS, USAGE, INCONCLUSIVE = 0, 1, 2, 3
-
+_NAME = "audit"
 _COMMANDS = {
     "run": "Audit every planned case of a shape.",
-    "sanitize": "Look for races, stray accesses, and what nobody wrote.",
+    "sanitize": "Look for races, stray accesses and uninitialised reads.",
     "bench": "Time variants in pairs on a GPU.",
     "list": "Show shapes, variants, default plans and captures.",
-    "report": "Render evidence as one HTML page.",
-    "diff": "What changed from one evidence to another.",
-    "verify": "Is evidence whole, unaltered, and of today's sources?",
-    "retain": "Keep evidence, small enough for a repository.",
-    "gate": "One verdict by the project's policy, for CI.",
+    "report": "Render a record as one HTML page.",
+    "diff": "Show what changed between two runs.",
+    "verify": "Check that records are complete, unaltered and current.",
+    "retain": "Keep records, small enough for a repository.",
+    "gate": "Give one verdict by the project's policy, for CI.",
     "capture": "Record inputs from a live model.",
-    "faults": "Plant every known fault and see it caught.",
+    "faults": "Plant every known fault and check that it is caught.",
     "freeze": "Keep a built variant, to compare with later.",
-    "doctor": "Say what this machine can run, and what is missing.",
+    "doctor": "Show what this machine can run, and what is missing.",
 }
 
 
@@ -49,6 +53,23 @@ class Commands(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names. UsageError with a suggestion for a word that names none."""
+        if args[0] not in _COMMANDS and not args[0].startswith("-") and not ctx.resilient_parsing:
+            from audit.cli.suggestion import expected_one_of
+
+            raise click.UsageError(f"command: {expected_one_of(_COMMANDS, args[0])}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands and options, without importing any command."""
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=text) for name, text in _COMMANDS.items() if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """The list in `--help`, written without importing any command."""
         with formatter.section("Commands"):
@@ -56,26 +77,35 @@ class Commands(click.Group):
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="audit")
+@click.version_option(__version__, prog_name=_NAME)
 def cli() -> None:
     """Check that a GPU kernel still computes the same thing: the same bytes as its parent, an error that the
-    arithmetic permits, nothing touched that must not be.
+    arithmetic permits, no write where none belongs.
 
     Exit codes: 0 pass, 1 findings, 2 usage or configuration, 3 inconclusive (something planned was not shown).
+
+    For completion in bash: eval "$(_AUDIT_COMPLETE=bash_source audit)"; zsh_source and fish_source exist too.
     """
 
 
 def main() -> NoReturn:
     """Entry point of the command `audit`."""
     try:
-        code = cli.main(standalone_mode=False)  # click returns the code of its own Exit here
+        code = cli.main(prog_name=_NAME, standalone_mode=False)  # click returns the code of its own Exit here
     except AuditError as error:
-        click.echo(f"audit: {error}", err=True)
+        click.echo(f"{_NAME}: {error}", err=True)
         sys.exit(USAGE)
     except click.ClickException as error:
         error.show()
         sys.exit(USAGE)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("audit: interrupted; no evidence was written", err=True)
+        click.echo(f"{_NAME}: interrupted; what was running left no record", err=True)
         sys.exit(INCONCLUSIVE)
+    except Exception as error:
+        from audit.cli.crash import describe_crash
+
+        traceback.print_exc()
+        sentence, crash_code = describe_crash(error)
+        click.echo(f"{_NAME}: {sentence}", err=True)
+        sys.exit(crash_code)
     sys.exit(code if isinstance(code, int) else PASS)

@@ -1,27 +1,44 @@
-"""Progress on stderr: a bar on a terminal, plain lines elsewhere; colour off where NO_COLOR is set."""
+"""Progress on stderr: a bar on a terminal; elsewhere a line at every tenth of the way."""
 
 from __future__ import annotations
 
 import sys
 import threading
+import time
+from collections import Counter
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
-from audit.records.run import Audit
+from audit.checks.result import Verdict
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
     from rich.progress import TaskID
 
+_PARTS = 10
+
+
+class JudgedRun(Protocol):
+    """What progress must know of an audit, or of a run of a sanitizer."""
+
+    @property
+    def verdict(self) -> Verdict: ...
+    @property
+    def variant(self) -> str: ...
+    @property
+    def case(self) -> str: ...
+
 
 class Progress:
-    """Counts audits as they finish; safe to advance from several threads."""
+    """Counts results of the plan of one shape as they come; safe to advance from several threads."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, shape: str, total: int) -> None:
+        self._shape = shape
         self._total = total
-        self._done = 0
+        self._counts: Counter[Verdict] = Counter()
+        self._began = time.monotonic()
         self._lock = threading.Lock()
         self._bar: Bar | None = None
         self._task: TaskID | None = None
@@ -42,17 +59,25 @@ class Progress:
             self._bar.start()
         return self
 
-    def advance(self, audit: Audit) -> None:
-        """One audit is done."""
+    def advance(self, result: JudgedRun) -> None:
+        """Count one more result."""
         with self._lock:
-            self._done += 1
+            before = self._counts.total()
+            self._counts[result.verdict] += 1
             if self._bar is not None and self._task is not None:
-                self._bar.update(self._task, advance=1, description=f"{audit.variant} {audit.case}")
-            else:
-                line = (
-                    f"[{self._done}/{self._total}] {audit.verdict} {audit.variant} {audit.case} {audit.seconds:.1f} s"
-                )
-                click.echo(line, err=True)
+                self._bar.update(self._task, advance=1, description=f"{result.variant} {result.case}")
+            elif (before + 1) * _PARTS // self._total > before * _PARTS // self._total:
+                click.echo(self._line(), err=True)
+
+    def _line(self) -> str:
+        seconds = time.monotonic() - self._began
+        counts: tuple[tuple[Verdict, str], ...] = (
+            ("pass", "passed"),
+            ("fail", "failed"),
+            ("inconclusive", "inconclusive"),
+        )
+        words = ", ".join(f"{self._counts[verdict]} {what}" for verdict, what in counts)
+        return f"{self._shape} [{self._counts.total()}/{self._total}] {words}; {seconds:.1f} s"
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -1,4 +1,4 @@
-"""`audit report`: a record as one HTML page; and the list of what is retained."""
+"""`audit report`: a record as one HTML page, and the list of retained records."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from audit.cli import options
 from audit.errors import EvidenceError, ProjectError
 from audit.project import Project, find_project
 from audit.records.folder import REPORT, latest
@@ -17,17 +18,18 @@ from audit.report import index, pages, write_page
 
 @click.command(name="report")
 @click.argument("evidence", type=click.Path(path_type=Path), required=False)
-@click.option("--output", "-o", type=click.Path(path_type=Path), help="Write the page there.")
+@click.option("--output", "-o", metavar="FILE", type=click.Path(path_type=Path), help="Write the page into this file.")
 @click.option("--open", "show", is_flag=True, help="Open the page in a browser.")
-@click.option("--index", "listing", is_flag=True, help="List all records in EVIDENCE (default: reports) on one page.")
-@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
-def command(evidence: Path | None, output: Path | None, show: bool, listing: bool, folder: Path) -> None:
-    """Show EVIDENCE (a folder that run, bench or sanitize wrote; default: the newest) as one offline page.
+@click.option("--index", "listing", is_flag=True, help="List all records of a folder (default: reports) on one page.")
+@options.PROJECT
+def command(evidence: Path | None, output: Path | None, show: bool, listing: bool, project_folder: Path) -> None:
+    """Render EVIDENCE as one offline page, and print the page's path.
 
-    Prints the path of the page. A retained folder keeps no page: it is rendered from the record, into `runs/pages`
-    unless --output says where. With --index, index.html lists the records that a folder holds.
+    EVIDENCE is a folder that run, bench or sanitize wrote (default: the newest). A retained folder keeps no page: its
+    page is rendered into `runs/pages` unless --output says where. With --index, EVIDENCE is a folder of records, and
+    its index.html lists them.
     """
-    page = _index(evidence, output, folder) if listing else _page(evidence, output, folder)
+    page = _index(evidence, output, project_folder) if listing else _page(evidence, output, project_folder)
     click.echo(str(page))
     if show:
         webbrowser.open(page.resolve().as_uri())
@@ -56,7 +58,7 @@ def _index(retained: Path | None, output: Path | None, folder: Path) -> Path:
 
 
 def _project(folder: Path) -> Project | None:
-    """The project there, if there is one: a page can be made anywhere."""
+    """The project of that folder, if there is one: a page can be rendered without."""
     try:
         return find_project(folder)
     except ProjectError:

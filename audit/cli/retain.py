@@ -1,4 +1,4 @@
-"""`audit retain`: keep evidence, small enough for a repository."""
+"""`audit retain`: keep records, small enough for a repository."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from audit.cli.main import FINDINGS
-from audit.gate.formats.text import printable
+from audit.cli import options
+from audit.cli.exit_codes import FINDINGS, PASS
+from audit.cli.terminal import echo
 from audit.project import find_project
 from audit.records.retain import retain
 from audit.records.verify import find_records, verify
@@ -15,20 +16,27 @@ from audit.records.verify import find_records, verify
 
 @click.command(name="retain")
 @click.argument("paths", type=click.Path(path_type=Path, exists=True), nargs=-1, required=True)
-@click.option("--into", type=click.Path(path_type=Path), required=True, help="The folder that keeps it.")
-@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
-def command(paths: tuple[Path, ...], into: Path, folder: Path) -> None:
-    """Copy each folder of evidence at or below PATHS into a folder that keeps it, its records compressed.
+@click.option(
+    "--into",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Copy the records into this folder.",
+)
+@options.PROJECT
+def command(paths: tuple[Path, ...], into: Path, project_folder: Path) -> None:
+    """Copy each record at or below PATHS into a folder, compressed.
 
-    What was altered or contradicts itself is not kept, and the exit code is 1; failed evidence is. The originals stay.
+    A record that was altered or contradicts itself is refused, and the exit code is 1. A record of a failed run is
+    kept. The originals stay.
     """
-    project = find_project(folder)
+    project = find_project(project_folder)
     refused = False
     for home in (home for path in paths for home in find_records(path)):
-        looked = verify(home, project)
-        if looked.sound:
+        verification = verify(home, project)
+        if verification.sound:
             click.echo(retain(home, into))
         else:
             refused = True
-            click.echo(f"not kept: {home}: {printable(looked.told())}", err=True)
-    raise click.exceptions.Exit(FINDINGS if refused else 0)
+            echo(f"not kept: {home}: {verification.told()}", err=True)
+    raise click.exceptions.Exit(FINDINGS if refused else PASS)

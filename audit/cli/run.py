@@ -1,4 +1,4 @@
-"""`audit run`: plan, run, record, say what was found."""
+"""`audit run`: plan, run, record, report the findings."""
 
 from __future__ import annotations
 
@@ -11,38 +11,67 @@ import msgspec
 
 from audit import plan as planning
 from audit.backends import cuda
-from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
+from audit.checks.result import worst
+from audit.cli import options
+from audit.cli.exit_codes import CODES
 from audit.cli.progress import Progress
+from audit.cli.shapes import chosen_shapes, require_variants
+from audit.cli.terminal import echo
 from audit.errors import PlanError
 from audit.project import find_project
-from audit.records.run import RunRecord, findings
+from audit.records.folder import REPORT
+from audit.records.run import CheckFinding, RunRecord, findings
 from audit.run import run
 from audit.spec import AxisValue
 
-_EXIT = {"pass": PASS, "fail": FINDINGS, "inconclusive": INCONCLUSIVE}
 _SHOWN = 12
 
 
 @click.command(name="run")
-@click.option("--shape", required=True, help="The shape to audit, such as q6; `audit list` shows them.")
-@click.option("--context", "contexts", type=int, multiple=True, help="Only cases with this value of the axis context.")
-@click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE", help="Only cases with this axis value.")
-@click.option("--variant", "variants", multiple=True, help="Only this variant, and the parents it is compared with.")
-@click.option("--capture", "captures", multiple=True, help="Only this capture; `all` for all, `none` for none.")
-@click.option("--probe", "probes", multiple=True, help="Only this structured probe; `all` for all, `none` for none.")
-@click.option("--seed", "seeds", type=int, multiple=True, help="Seeds of generated inputs (default 1).")
-@click.option("--against", metavar="REVISION", help="Compare each variant with itself as it was at a git revision.")
-@click.option("--full", is_flag=True, help="Also the cases that the default plan leaves out.")
+@options.SHAPE_OR_ALL
 @click.option(
-    "--device", default="host", show_default=True, type=click.Choice(["host", "cuda"]), help="Where kernels run."
+    "--context",
+    "contexts",
+    metavar="N",
+    type=int,
+    multiple=True,
+    help="Run only cases with this value of axis context.",
 )
-@click.option("--arch", help="Whose tensor cores the host models (default sm_90; with --device cuda, the GPU's).")
-@click.option("--time-limit", default=120.0, show_default=True, help="Seconds for one variant in one case.")
-@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Where evidence goes (default: runs).")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else.")
+@click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE", help="Run only cases with this axis value.")
+@options.VARIANTS
+@click.option(
+    "--capture",
+    "captures",
+    metavar="NAME",
+    multiple=True,
+    help="Run only this capture; `all` for all, `none` for none.",
+)
+@click.option(
+    "--probe", "probes", metavar="NAME", multiple=True, help="Run only this probe; `all` for all, `none` for none."
+)
+@click.option(
+    "--seed", "seeds", metavar="N", type=int, multiple=True, help="Generate inputs with this seed (default: 1)."
+)
+@click.option("--against", metavar="REVISION", help="Compare each variant with itself as it was at a git revision.")
+@click.option("--full", is_flag=True, help="Add the cases that the default plan leaves out.")
+@options.DEVICE
+@click.option(
+    "--arch",
+    metavar="ARCH",
+    help="Model the tensor cores of this architecture on the host (default: sm_90; with --device cuda, the GPU's).",
+)
+@click.option(
+    "--time-limit",
+    metavar="SECONDS",
+    default=120.0,
+    show_default=True,
+    help="Stop a variant after this long in a case.",
+)
+@options.PROJECT
+@options.OUT
+@options.JSON_LINES
 def command(
-    shape: str,
+    shape: str | None,
     contexts: tuple[int, ...],
     axes: tuple[str, ...],
     variants: tuple[str, ...],
@@ -54,15 +83,17 @@ def command(
     device: planning.Backend,
     arch: str | None,
     time_limit: float,
-    folder: Path,
+    project_folder: Path,
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """Audit every planned case of a shape, write evidence and a report, and exit by the verdict.
+    """Audit every planned case of a shape, write a record and a page, and exit by the verdict.
 
-    Options narrow the default plan; a value that no planned case has adds a case.
+    Options narrow the default plan; a value that no planned case has adds a case. With --shape all, each shape has a
+    record of its own, and the worst verdict is the exit code.
     """
-    project = find_project(folder)
+    project = find_project(project_folder)
+    shapes = chosen_shapes(project, shape)
     selection = planning.Selection(
         axes=_axes(contexts, axes),
         variants=variants,
@@ -73,16 +104,27 @@ def command(
         against=against,
     )
     if device == "cuda":
-        there = cuda.require_device().arch
-        if arch not in (None, there):
-            raise PlanError(f"--arch: expected {there}, which is what the GPU has, but got {arch!r}; leave it out")
-        arch = there
-    plan = planning.make_plan(project, shape, selection, arch=arch or "sm_90", time_limit=time_limit, backend=device)
+        installed = cuda.require_device().arch
+        if arch not in (None, installed):
+            raise PlanError(f"--arch: expected {installed}, which is what the GPU has, but got {arch!r}; leave it out")
+        arch = installed
+    for name in shapes:
+        require_variants(project, name, variants)
+    plans = [
+        planning.make_plan(project, name, selection, arch=arch or "sm_90", time_limit=time_limit, backend=device)
+        for name in shapes
+    ]
     words = shlex.join(["audit", *sys.argv[1:]])
-    with Progress(plan.audits) as progress:
-        evidence, path = run(project, plan, out or project.runs, words, on_audit=progress.advance)
-    click.echo(_json(evidence, path) if as_json else _text(evidence, path))
-    raise click.exceptions.Exit(_EXIT[evidence.summary.verdict])
+    verdicts = []
+    for plan in plans:
+        with Progress(plan.shape, plan.audits) as progress:
+            record, folder = run(project, plan, out or project.runs, words, on_audit=progress.advance)
+        if as_json:
+            click.echo(_json(record, folder))
+        else:
+            echo(f"shape {plan.shape}\n{_text(record, folder)}\n" if len(plans) > 1 else _text(record, folder))
+        verdicts.append(record.summary.verdict)
+    raise click.exceptions.Exit(CODES[worst(verdicts)])
 
 
 def _named(names: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -96,17 +138,38 @@ def _axes(contexts: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, list[Ax
     return chosen
 
 
-def _json(evidence: RunRecord, path: Path) -> str:
-    """verdict, planned, ran, passed, failed, inconclusive, seconds, and the evidence's folder."""
-    summary = msgspec.structs.asdict(evidence.summary)
-    del summary["vacuous"]
-    return msgspec.json.encode({**summary, "evidence": str(path)}).decode()
+def _json(record: RunRecord, folder: Path) -> str:
+    """The shape, the summary, every finding, and where the record and its page lie."""
+    found: dict[str, object] = {
+        "shape": record.plan.shape,
+        **msgspec.structs.asdict(record.summary),
+        "findings": [_finding(each) for each in findings(record)],
+        "evidence": str(folder),
+        "page": str(folder / REPORT),
+    }
+    return msgspec.json.encode(found).decode()
 
 
-def _text(evidence: RunRecord, path: Path) -> str:
-    summary = evidence.summary
+def _finding(found: CheckFinding) -> dict[str, object]:
+    """A finding; `measured` and `limit` are texts, since JSON has no NaN."""
+    result = found.result
+    return {
+        "check": result.check,
+        "variant": found.audit.variant,
+        "case": found.audit.case,
+        "steps": found.steps,
+        "verdict": result.verdict,
+        "detail": result.detail,
+        "measured": result.measured.text if result.measured else None,
+        "limit": result.limit.text if result.limit else None,
+        "where": result.where,
+    }
+
+
+def _text(record: RunRecord, folder: Path) -> str:
+    summary = record.summary
     lines = []
-    found = findings(evidence)
+    found = findings(record)
     for finding in found[:_SHOWN]:
         result = finding.result
         lines.append(f"{result.verdict:12} {result.check}: {finding.place}\n{'':13}{result.detail}")
@@ -122,7 +185,7 @@ def _text(evidence: RunRecord, path: Path) -> str:
     lines += [
         f"{summary.verdict}: {summary.passed} passed, {summary.failed} failed, {summary.inconclusive} inconclusive, "
         f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s",
-        f"evidence {path}",
-        f"report   {path / 'report.html'}",
+        f"evidence {folder}",
+        f"report   {folder / REPORT}",
     ]
     return "\n".join(lines)

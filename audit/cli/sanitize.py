@@ -1,18 +1,25 @@
-"""`audit sanitize`: stray accesses, races, barriers that not all reach, what nobody wrote."""
+"""`audit sanitize`: stray accesses, races, barriers that some threads never reach, memory that nothing wrote."""
 
 from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import msgspec
 
-from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
+from audit.checks.result import worst
+from audit.cli import options
+from audit.cli.exit_codes import CODES
+from audit.cli.progress import Progress
+from audit.cli.shapes import chosen_shapes, require_variants
+from audit.cli.terminal import echo
 from audit.compile.host import check_arch
 from audit.plan import Backend
 from audit.project import find_project
+from audit.records.folder import REPORT
 from audit.records.sanitize import TOOLS, SanitizeRecord, Tool, ToolCheck, told
 from audit.report import pages
 from audit.sanitize import plan as planning
@@ -21,31 +28,44 @@ from audit.sanitize.engine import Engine
 from audit.sanitize.host.engine import HostEngine
 from audit.sanitize.session import sanitize
 
-_EXIT = {"pass": PASS, "fail": FINDINGS, "inconclusive": INCONCLUSIVE}
 _SHOWN = 12
-_CANARY_LIMIT = 60.0
+_CANARY_LIMIT = 60.0  # seconds
 
 
 @click.command(name="sanitize")
-@click.option("--shape", required=True, help="The shape to look at, such as q6; `audit list` shows them.")
-@click.option("--tool", "tools", type=click.Choice(TOOLS), multiple=True, help="Only this tool (default: all four).")
-@click.option("--variant", "variants", multiple=True, help="Only this variant, and its parent.")
-@click.option("--case", "cases", multiple=True, help="Only cases whose name holds this.")
+@options.SHAPE_OR_ALL
 @click.option(
-    "--device", default="host", show_default=True, type=click.Choice(["host", "cuda"]), help="Where kernels run."
+    "--tool", "tools", type=click.Choice(TOOLS), multiple=True, help="Run only this tool (default: all four)."
 )
-@click.option("--arch", default="sm_90", show_default=True, help="Whose tensor cores the host models.")
+@options.VARIANTS
+@click.option("--case", "cases", metavar="TEXT", multiple=True, help="Run only cases whose name contains TEXT.")
+@options.DEVICE
 @click.option(
-    "--compute-sanitizer", "executable", type=click.Path(path_type=Path), help="Which one to use with --device cuda."
+    "--arch",
+    metavar="ARCH",
+    default="sm_90",
+    show_default=True,
+    help="Model the tensor cores of this architecture on the host.",
 )
 @click.option(
-    "--time-limit", default=180.0, show_default=True, help="Seconds for one tool over one variant in one case."
+    "--compute-sanitizer",
+    "executable",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Use this compute-sanitizer with --device cuda.",
 )
-@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
-@click.option("--out", type=click.Path(path_type=Path), default=None, help="Where evidence goes (default: runs).")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout, nothing else.")
+@click.option(
+    "--time-limit",
+    metavar="SECONDS",
+    default=180.0,
+    show_default=True,
+    help="Stop a tool after this long over one variant in one case.",
+)
+@options.PROJECT
+@options.OUT
+@options.JSON_LINES
 def command(
-    shape: str,
+    shape: str | None,
     tools: tuple[Tool, ...],
     variants: tuple[str, ...],
     cases: tuple[str, ...],
@@ -53,60 +73,103 @@ def command(
     arch: str,
     executable: Path | None,
     time_limit: float,
-    folder: Path,
+    project_folder: Path,
     out: Path | None,
     as_json: bool,
 ) -> None:
     """Run every variant of a shape under sanitizers, parents too, and exit by the verdict.
 
-    A tool counts only after it has found its canaries, planted faults, and passed their clean twins, in this very
-    session. On this CPU the same source runs under ThreadSanitizer, AddressSanitizer and UBSan, the accounting of
-    barriers, and valgrind; with --device cuda under NVIDIA's compute-sanitizer.
+    A tool counts only after it has found its canaries, which are planted faults, and passed their clean twins, in this
+    very session. On this CPU the same source runs under ThreadSanitizer, AddressSanitizer and UBSan, the accounting of
+    barriers, and valgrind; with --device cuda it runs under NVIDIA's compute-sanitizer. With --shape all, each shape
+    has a record of its own, and the worst verdict is the exit code.
     """
     check_arch(arch)
-    project = find_project(folder)
-    plan = planning.make_sanitize_plan(
-        project, shape, tools=tools, variants=variants, cases=cases, backend=device, time_limit=time_limit
-    )
-    engine: Engine = DeviceEngine(executable, _CANARY_LIMIT) if device == "cuda" else HostEngine(arch, _CANARY_LIMIT)
-    done = 0
-
-    def on_check(checked: ToolCheck) -> None:
-        nonlocal done
-        done += 1
-        line = f"[{done}/{plan.checks}] {checked.verdict} {checked.tool} {checked.variant} {checked.case}"
-        click.echo(f"{line} {checked.seconds} s", err=True)
-
+    project = find_project(project_folder)
+    shapes = chosen_shapes(project, shape)
+    for name in shapes:
+        require_variants(project, name, variants)
+    plans = [
+        planning.make_sanitize_plan(
+            project, name, tools=tools, variants=variants, cases=cases, backend=device, time_limit=time_limit
+        )
+        for name in shapes
+    ]
     words = shlex.join(["audit", *sys.argv[1:]])
-    evidence, path = sanitize(project, plan, engine, out or project.runs, words, pages, on_check=on_check)
-    click.echo(_json(evidence, path) if as_json else _text(evidence, path))
-    raise click.exceptions.Exit(_EXIT[evidence.summary.verdict])
+    verdicts = []
+    for plan in plans:
+        engine: Engine = (
+            DeviceEngine(executable, _CANARY_LIMIT) if device == "cuda" else HostEngine(arch, _CANARY_LIMIT)
+        )
+        with Progress(plan.shape, plan.checks) as progress:
+            record, folder = sanitize(
+                project, plan, engine, out or project.runs, words, pages, on_check=progress.advance
+            )
+        if as_json:
+            click.echo(_json(record, folder))
+        else:
+            echo(f"shape {plan.shape}\n{_text(record, folder)}\n" if len(plans) > 1 else _text(record, folder))
+        verdicts.append(record.summary.verdict)
+    raise click.exceptions.Exit(CODES[worst(verdicts)])
 
 
-def _json(evidence: SanitizeRecord, path: Path) -> str:
-    """The summary, and the evidence's folder."""
-    return msgspec.json.encode({**msgspec.structs.asdict(evidence.summary), "evidence": str(path)}).decode()
+def _json(record: SanitizeRecord, folder: Path) -> str:
+    """The shape, the summary, every finding, and where the record and its page lie."""
+    found: dict[str, object] = {
+        "shape": record.plan.shape,
+        **msgspec.structs.asdict(record.summary),
+        "findings": [finding for one in record.checked for finding in _findings(one)],
+        "evidence": str(folder),
+        "page": str(folder / REPORT),
+    }
+    return msgspec.json.encode(found).decode()
 
 
-def _text(evidence: SanitizeRecord, path: Path) -> str:
-    summary, lines = evidence.summary, []
-    troubled: dict[tuple[str, str, tuple[str, ...]], list[ToolCheck]] = {}
-    for one in evidence.checked:
+def _findings(checked: ToolCheck) -> Iterator[dict[str, object]]:
+    """What a tool found in one variant and case, with the keys of `audit run --json`; its reason where it found nothing
+    and did not pass. A suppressed finding is none."""
+    if checked.verdict == "pass":
+        return
+    run = {
+        "check": checked.tool,
+        "variant": checked.variant,
+        "case": checked.case,
+        "steps": [],
+        "verdict": checked.verdict,
+    }
+    found = [finding for finding in checked.findings if not finding.suppressed]
+    for finding in found:
+        where = [f"{side.file}:{side.line}" for side in finding.sides if side.line]
+        yield {
+            **run,
+            "detail": told(finding),
+            "measured": str(finding.count),
+            "limit": "0",
+            "where": " and ".join(where),
+        }
+    if not found:
+        yield {**run, "detail": checked.reason, "measured": None, "limit": None, "where": ""}
+
+
+def _text(record: SanitizeRecord, folder: Path) -> str:
+    summary, lines = record.summary, []
+    alike: dict[tuple[str, str, tuple[str, ...]], list[ToolCheck]] = {}
+    for one in record.checked:
         if one.verdict != "pass":
-            open_ = [told(finding) for finding in one.findings if not finding.suppressed]
-            troubled.setdefault((one.verdict, one.tool, tuple(open_[:3]) or (one.reason,)), []).append(one)
-    for (verdict, tool, said), ones in list(troubled.items())[:_SHOWN]:
+            reported = [told(finding) for finding in one.findings if not finding.suppressed]
+            alike.setdefault((one.verdict, one.tool, tuple(reported[:3]) or (one.reason,)), []).append(one)
+    for (verdict, tool, sentences), ones in list(alike.items())[:_SHOWN]:
         more = f" and {len(ones) - 1} more" if len(ones) > 1 else ""
         lines.append(f"{verdict:12} {tool}: {ones[0].variant}, {ones[0].case}{more}")
-        lines += [f"{'':13}{words}" for words in said]
-    if len(troubled) > _SHOWN:
-        lines.append(f"... and {len(troubled) - _SHOWN} more; the report has them all")
+        lines += [f"{'':13}{sentence}" for sentence in sentences]
+    if len(alike) > _SHOWN:
+        lines.append(f"... and {len(alike) - _SHOWN} more; the report has them all")
     lines += [f"{'fail':12} {reason}" for reason in summary.reasons if reason.startswith("suppression ")]
     lines += [
         f"{summary.verdict}: {summary.clean} clean, {summary.failed} with findings, {summary.inconclusive} "
         f"inconclusive, of {summary.planned} planned; {summary.canaries_found} of {summary.canaries} canaries found; "
         f"{summary.launches} launches in {summary.seconds} s",
-        f"evidence {path}",
-        f"report   {path / 'report.html'}",
+        f"evidence {folder}",
+        f"report   {folder / REPORT}",
     ]
     return "\n".join(lines)

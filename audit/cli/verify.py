@@ -1,4 +1,4 @@
-"""`audit verify`: is evidence still what it was, and still about what stands here?"""
+"""`audit verify`: are records complete, unaltered, and of the sources that the project has now?"""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 import msgspec
 
-from audit.cli.main import FINDINGS, INCONCLUSIVE, PASS
-from audit.gate.formats.text import printable
+from audit.checks.result import worst
+from audit.cli import options
+from audit.cli.exit_codes import CODES
+from audit.cli.terminal import echo
 from audit.project import find_project
 from audit.records.verify import Verification, find_records, verify
 
@@ -17,32 +19,31 @@ _WORD = {"pass": "ok", "fail": "FAIL", "inconclusive": "inconclusive"}
 
 @click.command(name="verify")
 @click.argument("paths", type=click.Path(path_type=Path, exists=True), nargs=-1, required=True)
-@click.option("--project", "folder", type=click.Path(path_type=Path), default=Path(), help="The project's folder.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
-def command(paths: tuple[Path, ...], folder: Path, as_json: bool) -> None:
-    """Verify each folder of evidence at or below PATHS: whole, unaltered, in agreement with itself, and of the sources
-    and captures that the project has now.
+@options.PROJECT
+@options.JSON
+def command(paths: tuple[Path, ...], project_folder: Path, as_json: bool) -> None:
+    """Check each record at or below PATHS: complete, unaltered, in agreement with itself, and of the sources and
+    captures that the project has now.
 
-    Exit 0 if all of it is, 1 if something was altered or contradicts itself, 3 if something is stale (told: which
-    files) or not whole.
+    Exit 0 if all records are, 1 if one was altered or contradicts itself, 3 if one is incomplete or stale (the changed
+    files are named).
     """
-    project = find_project(folder)
-    looked = [verify(home, project) for path in paths for home in find_records(path)]
+    project = find_project(project_folder)
+    verifications = [verify(home, project) for path in paths for home in find_records(path)]
+    verdict = worst([one.verdict for one in verifications])
     if as_json:
-        click.echo(
-            msgspec.json.encode({"verdict": _verdict(looked), "evidence": [_json(one) for one in looked]}).decode()
-        )
+        found = {"verdict": verdict, "evidence": [_json(one) for one in verifications]}
+        click.echo(msgspec.json.encode(found).decode())
     else:
-        for one in looked:
-            click.echo(f"{_WORD[one.verdict]:12} {one.path}" + ("" if one.flaws else f": {one.told()}"))
-            for flaw in one.flaws:
-                click.echo(f"{'':13}{flaw.kind}: {printable(flaw.what)}")
-    raise click.exceptions.Exit({"pass": PASS, "fail": FINDINGS, "inconclusive": INCONCLUSIVE}[_verdict(looked)])
+        for one in verifications:
+            echo(_text(one))
+    raise click.exceptions.Exit(CODES[verdict])
 
 
-def _verdict(looked: list[Verification]) -> str:
-    verdicts = {one.verdict for one in looked}
-    return next(verdict for verdict in ("fail", "inconclusive", "pass") if verdict in verdicts)
+def _text(one: Verification) -> str:
+    lines = [f"{_WORD[one.verdict]:12} {one.path}" + ("" if one.flaws else f": {one.told()}")]
+    lines += [f"{'':13}{flaw.kind}: {flaw.what}" for flaw in one.flaws]
+    return "\n".join(lines)
 
 
 def _json(one: Verification) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Which variants may be defaults, and which captures there must be: conditions on the project itself."""
+"""Conditions on the project itself: closed, admitted and default variants, and whole capture sets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import msgspec
 
 from audit.capture.store import CaptureStore
 from audit.errors import CaptureError
-from audit.gate.evaluation import listed
 from audit.gate.policy import Policy
+from audit.gate.rule_conditions import first_names
 from audit.gate.verdict import WORST_FIRST, Condition, Standing
 from audit.plan import Backend, planned_variants
 from audit.project import Project
@@ -32,52 +32,52 @@ def admission_conditions(project: Project, policy: Policy, evidence: Sequence[Ve
 
 
 def _closed(project: Project, operator: Operator, evidence: Sequence[Verification]) -> Condition:
-    """A closed variant runs when it is named, and never by default: not as a parent, not in a plan that is whole. What
-    it says closed it must be there."""
+    """A closed variant runs only when it is named: it is in no default plan, not even as a parent. The evidence that
+    closed it must be in the project."""
+    closed = {variant.name: variant for variant in operator.variants if variant.status == "closed"}
     planned = {variant.name for variant in planned_variants(operator, ()) if variant.status == "closed"}
-    closed = {variant.name: variant.evidence for variant in operator.variants if variant.status == "closed"}
     plans = [one.record.plan for one in evidence if one.sound and isinstance(one.record, RunRecord)]
     for plan in plans:
         if plan.operator == operator.name and not plan.pruned:
             planned |= {variant.name for variant in plan.variants if variant.status == "closed"}
-    told = [
-        f"{name}: its evidence is not there: {', '.join(absent)}"
-        for name, places in closed.items()
-        if (absent := _absent(project, places))
+    sentences = [
+        f"{name}: its evidence is missing: {', '.join(absent)}"
+        for name, variant in closed.items()
+        if (absent := _absent(project, variant.evidence))
     ]
     if planned:
-        told.insert(0, f"{', '.join(sorted(planned))}: closed, and in a default plan; plans are to leave it out")
+        sentences.insert(0, f"{', '.join(sorted(planned))}: closed, and in a default plan; leave it out of the plan")
     return Condition(
         name=f"closed variants of {operator.name}",
         required="none in a default plan",
         measured=f"{len(planned)} of {len(closed)}",
-        verdict="fail" if planned else "inconclusive" if told else "pass",
-        detail="; ".join(told),
+        verdict="fail" if planned else "inconclusive" if sentences else "pass",
+        detail="; ".join(sentences),
     )
 
 
-def _absent(project: Project, places: Iterable[str]) -> list[str]:
+def _absent(project: Project, paths: Iterable[str]) -> list[str]:
     """Those of a variant's evidence that do not lie in the project."""
-    found = [(place, (project.root / place).resolve()) for place in places]
-    return [place for place, path in found if not path.is_relative_to(project.root) or not path.exists()]
+    found = [(path, (project.root / path).resolve()) for path in paths]
+    return [path for path, whole in found if not whole.is_relative_to(project.root) or not whole.exists()]
 
 
-class _Shown(msgspec.Struct, frozen=True):
-    """What evidence says of one variant; each of `wrong` is a sentence, and so is `lacking` where there is none."""
+class _Support(msgspec.Struct, frozen=True):
+    """What evidence says of one variant. Each of `objections` is a sentence; so is `gap`, empty where there is none."""
 
     passed: int
-    wrong: tuple[str, ...]
-    lacking: str = ""
+    objections: tuple[str, ...]
+    gap: str = ""
 
     @property
     def standing(self) -> Standing:
-        """Evidence that is named and is not there, not unaltered, or speaks against the variant, fails."""
-        return "fail" if self.wrong else "inconclusive" if self.lacking else "pass"
+        """Evidence that is missing, altered, or speaks against the variant fails."""
+        return "fail" if self.objections else "inconclusive" if self.gap else "pass"
 
     @property
-    def told(self) -> tuple[str, ...]:
-        """All that keeps it from standing."""
-        return (*self.wrong, *((self.lacking,) if self.lacking else ()))
+    def sentences(self) -> tuple[str, ...]:
+        """All that keeps the variant from being admitted."""
+        return (*self.objections, *((self.gap,) if self.gap else ()))
 
 
 def _admitted(
@@ -87,63 +87,64 @@ def _admitted(
     admitted = [variant for variant in operator.variants if variant.status == "admitted"]
     if not admitted:
         return
-    shown = {variant.name: _shown(project, policy, operator, variant, evidence) for variant in admitted}
-    standings = [one.standing for one in shown.values()]
+    supports = {variant.name: _support(project, policy, operator, variant, evidence) for variant in admitted}
+    standings = [support.standing for support in supports.values()]
     yield Condition(
         name=f"admitted variants of {operator.name}",
-        required=f"{len(admitted)} with evidence that is there, unaltered, and passes",
+        required=f"{len(admitted)} with evidence that is present, unaltered, and passes",
         measured=str(standings.count("pass")),
         verdict=min(standings, key=WORST_FIRST.index),
-        detail="; ".join(f"{name}: {', '.join(one.told)}" for name, one in shown.items() if one.told),
+        detail="; ".join(f"{name}: {', '.join(one.sentences)}" for name, one in supports.items() if one.sentences),
     )
 
 
 def _default(
     project: Project, policy: Policy, operator: Operator, variant: Variant, evidence: Sequence[Verification]
 ) -> Condition:
-    shown = _shown(project, policy, operator, variant, evidence)
-    told = [*shown.told] if variant.status != "control" else [*shown.wrong]
-    verdict = shown.standing if told else "pass"
+    """The default variant has a status that the policy allows, and evidence; a control needs none."""
+    support = _support(project, policy, operator, variant, evidence)
+    sentences = [*(support.objections if variant.status == "control" else support.sentences)]
+    verdict = support.standing if sentences else "pass"
     if variant.status not in policy.defaults or variant.status == "closed":
         verdict = "fail"
-        told.insert(0, f"{variant.name} is {variant.status}; admit it with evidence, or make another the default")
+        sentences.insert(0, f"{variant.name} is {variant.status}; admit it with evidence, or make another the default")
     return Condition(
         name=f"default of {operator.name}",
         required=f"{' or '.join(policy.defaults)}, with evidence",
-        measured=f"{variant.name}, {variant.status}; {shown.passed} audits passed on {_device(policy)}",
+        measured=f"{variant.name}, {variant.status}; {support.passed} audits passed on {_device(policy)}",
         verdict=verdict,
-        detail="; ".join(told),
+        detail="; ".join(sentences),
         path=next(iter(variant.evidence), ""),
     )
 
 
-def _shown(
+def _support(
     project: Project, policy: Policy, operator: Operator, variant: Variant, evidence: Sequence[Verification]
-) -> _Shown:
-    """What the evidence that a variant names says of it, and all other that was looked at."""
+) -> _Support:
+    """What evidence says of a variant: the evidence that it names, and all other that the gate has."""
     absent = _absent(project, variant.evidence)
-    looked = {one.path.resolve(): one for one in evidence}
-    wrong = [f"its evidence is not there: {', '.join(absent)}"] if absent else []
-    for place in (place for place in variant.evidence if place not in absent):
-        for home in find_records(project.root / place):
-            if (key := home.resolve()) not in looked:
-                looked[key] = verify(home, project)
-            one = looked[key]
+    verifications = {one.path.resolve(): one for one in evidence}
+    objections = [f"its evidence is missing: {', '.join(absent)}"] if absent else []
+    for path in (path for path in variant.evidence if path not in absent):
+        for home in find_records(project.root / path):
+            if (key := home.resolve()) not in verifications:
+                verifications[key] = verify(home, project)
+            one = verifications[key]
             if not one.sound:
-                wrong.append(f"its evidence {place} is not as it was: {one.told()}")
+                objections.append(f"its evidence {path} cannot be used: {one.told()}")
             elif isinstance(one.record, BenchRecord) and (differing := _differing(one.record, variant.name)):
-                wrong.append(f"its evidence {place} timed it with {differing:,} bytes unlike its parent's")
-    newest = _newest(variant.name, operator.name, _device(policy), looked.values())
+                objections.append(f"its evidence {path} timed it with {differing:,} bytes unlike its parent's")
+    newest = _newest(variant.name, operator.name, _device(policy), verifications.values())
     by_verdict = {
         verdict: [audit.case for audit in newest if audit.verdict == verdict]
         for verdict in ("pass", "fail", "inconclusive")
     }
     if by_verdict["fail"]:
-        wrong.append(listed("it fails in", by_verdict["fail"]))
-    lacking = listed("inconclusive in", by_verdict["inconclusive"]) if by_verdict["inconclusive"] else ""
+        objections.append(first_names("it fails in", by_verdict["fail"]))
+    gap = first_names("inconclusive in", by_verdict["inconclusive"]) if by_verdict["inconclusive"] else ""
     if not newest:
-        lacking = f"no evidence of {variant.name} on {_device(policy)} is whole and unaltered"
-    return _Shown(len(by_verdict["pass"]), tuple(wrong), lacking)
+        gap = f"no evidence of {variant.name} on {_device(policy)} is whole and unaltered"
+    return _Support(len(by_verdict["pass"]), tuple(objections), gap)
 
 
 def _device(policy: Policy) -> Backend:
@@ -155,7 +156,7 @@ def _differing(record: BenchRecord, variant: str) -> int:
 
 
 def _newest(variant: str, operator: str, device: Backend, evidence: Iterable[Verification]) -> list[Audit]:
-    """Of each case the newest audit of a variant."""
+    """The newest audit of a variant in each case."""
     records = [one.record for one in evidence if one.sound and isinstance(one.record, RunRecord)]
     found: dict[str, Audit] = {}
     for record in sorted(records, key=lambda record: record.started):

@@ -1,12 +1,12 @@
-"""Findings that a project accepts, for a while: the file that `baseline` in `[tool.kernel-audit.gate]` names.
+"""Findings that a project accepts for a while: the file that `baseline` in `[tool.kernel-audit.gate]` names.
 
     [[accepted]]
-    fingerprint = "0123456789abcdef"    # as every format of the gate tells it
-    reason = "the race is between equal values; to be mended with the new merge"
+    fingerprint = "0123456789abcdef"    # every format of the gate prints it
+    reason = "the race is between equal values; the new merge will remove it"
     expires = 2027-01-31
 
-The file is written by people alone. An entry that is expired accepts nothing, and one that matches nothing is no longer
-true: both fail the gate.
+Only people write this file. An entry that is expired accepts nothing, and one that matches nothing is no longer true:
+both fail the gate.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class AcceptedFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expires: date
 
 
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class _Entries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     accepted: tuple[AcceptedFinding, ...] = ()
 
 
@@ -43,10 +43,10 @@ def load_baseline(project: Project) -> tuple[AcceptedFinding, ...]:
         return ()
     file = project.root / name
     try:
-        entries = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _File).accepted
+        entries = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _Entries).accepted
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
         raise ProjectError(
-            f"{file}: {error}; expected tables [[accepted]] of fingerprint, reason and expires, all three"
+            f"{file}: expected tables [[accepted]], each with fingerprint, reason and expires, but got: {error}"
         ) from None
     prints = [entry.fingerprint for entry in entries]
     if twice := next((one for one in prints if prints.count(one) > 1), None):
@@ -62,12 +62,15 @@ def valid(entries: Sequence[AcceptedFinding], today: date) -> dict[str, str]:
 def condition(
     entries: Sequence[AcceptedFinding], seen: Collection[str], today: date, path: str, *, whole: bool
 ) -> Condition:
-    """Every entry must be in force and match one of the fingerprints seen; whether one matches nothing can only be
-    told where all evidence that the policy asks for is there (`whole`)."""
+    """Every entry must be in force and match one of the fingerprints seen. An entry that matches nothing fails only
+    where all evidence that the policy asks for was found (`whole`)."""
     expired = [entry for entry in entries if entry.expires < today]
     unmatched = [entry for entry in entries if entry.fingerprint not in seen]
-    told = [
-        *(f"{entry.fingerprint} expired on {entry.expires}: mend what it accepts, or renew it" for entry in expired),
+    sentences = [
+        *(
+            f"{entry.fingerprint} expired on {entry.expires}: fix what it accepts, or give it a new date"
+            for entry in expired
+        ),
         *(f"{entry.fingerprint} matches nothing: remove it" for entry in unmatched),
     ]
     failed = expired or (unmatched and whole)
@@ -76,6 +79,6 @@ def condition(
         required="every entry in force and matching a finding",
         measured=f"{len(entries)} entries, {len(expired)} expired, {len(unmatched)} matching nothing",
         verdict="fail" if failed else "inconclusive" if unmatched else "pass",
-        detail="; ".join(told),
+        detail="; ".join(sentences),
         path=path,
     )

@@ -1,4 +1,4 @@
-"""Findings of evidence as the gate tells them: with places in the sources, and fingerprints that stay.
+"""Findings of records as the gate reports them: with lines of the sources, and fingerprints that stay.
 
 A fingerprint holds nothing that changes when lines move or other threads take part: of a sanitizer's finding the tool,
 kind, kernel and, of each side, file, function and the text of the line; of a failed check its name, variant and case.
@@ -24,7 +24,7 @@ _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 
 def of_audit(audit: Audit, plan: Plan, evidence: str) -> tuple[GateFinding, ...]:
-    """What did not pass, one for each check: its steps are told together."""
+    """What did not pass, one finding for each check: its steps are in one sentence."""
     source = next((variant.source for variant in plan.variants if variant.label == audit.variant), "")
     by_check: dict[str, list[Result]] = {}
     for result in audit.results:
@@ -34,7 +34,7 @@ def of_audit(audit: Audit, plan: Plan, evidence: str) -> tuple[GateFinding, ...]
         GateFinding(
             rule=f"check/{check}",
             level="error" if any(result.verdict == "fail" for result in results) else "warning",
-            message=f"{audit.variant}, {audit.case}: {_said(results)}",
+            message=f"{audit.variant}, {audit.case}: {_sentence(results)}",
             variant=audit.variant,
             case=audit.case,
             places=(Place(source),) if source else (),
@@ -95,7 +95,7 @@ def _lines(file: Path, digest: str) -> tuple[str, ...]:
     return tuple(file.read_text(encoding="utf-8", errors="replace").split("\n"))
 
 
-def _said(results: list[Result]) -> str:
+def _sentence(results: list[Result]) -> str:
     first = results[0]
     steps = ", ".join(result.step for result in results if result.step)
     limit = f"; measured {first.measured.text}, limit {first.limit.text}" if first.measured and first.limit else ""

@@ -1,11 +1,11 @@
-"""What a project asks of its evidence before a change may go in: `[tool.kernel-audit.gate]`.
+"""What a project asks of its evidence before a change is merged: `[tool.kernel-audit.gate]`.
 
 [tool.kernel-audit.gate]
 baseline = "gate.toml"              # accepted findings, see `audit.gate.baseline`
 
 [tool.kernel-audit.gate.everyday]   # the policy that is used unless --policy names another
-stale = "warn"                      # evidence of a device, made from sources that have changed since: warn or fail
-retained = ["reports"]              # where evidence lies that cannot be made here
+stale = "warn"                      # evidence of a device whose sources have changed since: warn or fail
+retained = ["reports"]              # folders of evidence that cannot be made here
 
 [[tool.kernel-audit.gate.everyday.audits]]
 shapes = ["q1", "q6"]
@@ -19,7 +19,7 @@ tools = ["memcheck", "synccheck"]
 minimum = { cases = 3, canaries = 1 }
 
 [tool.kernel-audit.gate.release]
-like = "everyday"                   # all that is not said again
+like = "everyday"                   # all keys that this table leaves out
 stale = "fail"
 """
 
@@ -46,11 +46,11 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="k
 
     cases: int = 1
     captures: int = 0
-    mutations: int = 1  # told from the right result
+    mutations: int = 1  # distinguished from the right result
 
 
 class _Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """What both kinds of rules choose. No variants: all of these statuses; a closed one is never among them."""
+    """What both kinds of rules choose. Without `variants`, all with one of the statuses; never a closed variant."""
 
     shapes: tuple[str, ...]
     device: Backend = "host"
@@ -95,7 +95,7 @@ class AuditRule(_Rule, frozen=True, forbid_unknown_fields=True, rename="kebab", 
 
 
 class SanitizeMinimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """Least counts, for each shape and tool; canaries: found in each session that speaks for it."""
+    """Least counts, for each shape and tool; `canaries` must be found in each session that speaks for it."""
 
     cases: int = 1
     canaries: int = 1
@@ -124,8 +124,8 @@ class SanitizeRule(_Rule, frozen=True, forbid_unknown_fields=True, rename="kebab
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """One policy of the table. `defaults`: the statuses that a default variant may have; an admitted one needs
-    evidence besides."""
+    """One policy of the table. `defaults` are the statuses that a default variant may have; an admitted one needs
+    evidence, too."""
 
     audits: tuple[AuditRule, ...] = ()
     sanitizers: tuple[SanitizeRule, ...] = ()
@@ -159,6 +159,11 @@ def load_policy(project: Project, name: str) -> Policy:
     return policy
 
 
+def policy_names(project: Project) -> tuple[str, ...]:
+    """The names of the project's policies, as its table lists them."""
+    return tuple(name for name in project.settings.gate if name != _BASELINE)
+
+
 def baseline_path(project: Project) -> str | None:
     """The file of accepted findings, relative to the project's folder."""
     name = project.settings.gate.get(_BASELINE)
@@ -176,8 +181,8 @@ def _merged(project: Project, name: str, below: tuple[str, ...] = ()) -> dict[st
     policies = {key: value for key, value in project.settings.gate.items() if key != _BASELINE}
     if not policies:
         raise ProjectError(
-            f"{project.root / 'pyproject.toml'}: expected a table [tool.{TABLE}.gate.{name}] that says what must hold; "
-            f"docs/gate.md shows one"
+            f"{project.root / 'pyproject.toml'}: expected a table [tool.{TABLE}.gate.{name}] that says what must hold, "
+            f"but there is none; `audit gate --help` shows the least that it needs"
         )
     table = policies.get(name)
     if not isinstance(table, dict):

@@ -1,20 +1,24 @@
-"""Bringing together what a policy needs: what can run here is run, what cannot is looked up and verified."""
+"""The evidence that a policy needs: what can run here is run, the rest is read from retained records."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from audit.backends import cuda
 from audit.errors import CaptureError, EvidenceError, PlanError, ToolMissing
 from audit.gate import baseline, coverage
-from audit.gate.evaluate import evaluate
+from audit.gate.coverage import AnyWitness, Coverage
+from audit.gate.decision import decide
+from audit.gate.formats.html import html, links_from
 from audit.gate.policy import AuditRule, Policy, SanitizeRule, baseline_path, load_policy
 from audit.gate.verdict import Gate
 from audit.project import Project
 from audit.records.verify import Verification, find_records, verify
-from audit.report import pages
+from audit.report import pages, write_page
 from audit.run import run
 from audit.sanitize.device.engine import DeviceEngine
 from audit.sanitize.engine import Engine
@@ -22,6 +26,7 @@ from audit.sanitize.host.engine import HostEngine
 from audit.sanitize.session import sanitize
 
 _CANARY_LIMIT = 60.0  # seconds
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")
 
 
 def gate(
@@ -32,107 +37,95 @@ def gate(
     may_run: bool = True,
     runs: Path | None = None,
     command: str = "audit gate",
-    say: Callable[[str], None] = lambda _: None,
+    log: Callable[[str], None] = lambda _: None,
 ) -> Gate:
     """The verdict of the policy of that name.
 
     Evidence that is `given` (folders, or folders of folders) stands for what would be run. Else each rule for the host
-    is run, and each for a GPU that no retained evidence covers with today's sources, where there is one; not where
-    `may_run` is false. Evidence of these runs goes to `runs`. Raises ProjectError for a policy or baseline that cannot
-    be read, ToolMissing where nothing can be built here.
+    is run, and each rule for a GPU that no retained evidence covers with today's sources, where there is a GPU; nothing
+    is run where `may_run` is false. Records of these runs go to `runs`, and a page of the verdict beside them. Raises
+    ProjectError for a policy or baseline that cannot be read, ToolMissing where nothing can be built here.
     """
     began = datetime.now(UTC)
     policy, accepted = load_policy(project, name), baseline.load_baseline(project)
     evidence = [verify(home, project) for place in policy.retained for home in _below(project.root / place)]
     known = {one.path.resolve() for one in evidence}
-    evidence += [verify(home, project) for path in given for home in _named(path) if home.resolve() not in known]
-    if may_run and not given:
-        evidence += _run(project, policy, evidence, runs or project.runs, command, say)
-    return evaluate(
+    evidence += [verify(home, project) for path in given for home in _given(path) if home.resolve() not in known]
+    runner = _Runner(project, evidence, runs or project.runs, command, log)
+    fresh = [verify(path, project) for path in runner.run(policy)] if may_run and not given else []
+    verdict = decide(
         project,
         name,
         policy,
-        evidence,
+        [*evidence, *fresh],
         accepted,
         started=began.isoformat(timespec="seconds"),
         today=began.date(),
         baseline_file=baseline_path(project) or "",
     )
+    if fresh:
+        page = runner.runs / f"gate-{began:%Y%m%dT%H%M%SZ}-{_NOT_IN_NAMES.sub('_', name)}.html"
+        write_page(page, {page.name: html(verdict, links_from(page.parent, project.root)).encode()})
+        log(f"page of the gate: {page}")
+    return verdict
 
 
-def _run(
-    project: Project,
-    policy: Policy,
-    evidence: Sequence[Verification],
-    runs: Path,
-    command: str,
-    say: Callable[[str], None],
-) -> list[Verification]:
-    """Evidence of every rule that can and need be run; what cannot be planned is left to the evaluation to tell."""
-    made = []
+@dataclass(frozen=True)
+class _Runner:
+    """Runs those rules of a policy that can run here and that the evidence at hand does not cover."""
 
-    def make(rule: AuditRule | SanitizeRule, shape: str) -> Path | None:
-        if isinstance(rule, AuditRule):
-            return _audit(project, rule, shape, evidence, runs, command, say)
-        return _sanitize(project, rule, shape, evidence, runs, command, say)
+    project: Project
+    evidence: Sequence[Verification]
+    runs: Path
+    command: str
+    log: Callable[[str], None]
 
-    rules: tuple[AuditRule | SanitizeRule, ...] = (*policy.audits, *policy.sanitizers)
-    for rule in rules:
-        for shape in rule.shapes:
-            if rule.device == "cuda" and not _device():
-                continue
-            try:
-                path = make(rule, shape)
-            except (PlanError, CaptureError) as error:
-                say(f"{shape} on {rule.device}: {error}")
-                continue
-            if path is not None:
-                made.append(verify(path, project))
-    return made
+    def run(self, policy: Policy) -> Iterator[Path]:
+        """The folder of each record that is made. What cannot be planned is left for the decision to report."""
+        rules: tuple[AuditRule | SanitizeRule, ...] = (*policy.audits, *policy.sanitizers)
+        for rule in rules:
+            for shape in rule.shapes:
+                if rule.device == "cuda" and not _has_gpu():
+                    continue
+                try:
+                    path = self._audit(rule, shape) if isinstance(rule, AuditRule) else self._sanitize(rule, shape)
+                except (PlanError, CaptureError) as error:
+                    self.log(f"{shape} on {rule.device}: {error}")
+                    continue
+                if path is not None:
+                    yield path
 
+    def _audit(self, rule: AuditRule, shape: str) -> Path | None:
+        plan = rule.plan(self.project, shape)
+        if rule.device == "cuda" and _current(coverage.audits(plan, self.evidence)):
+            return None
+        self.log(f"audit of {shape} on {rule.device}: {plan.audits} planned")
+        record, path = run(self.project, plan, self.runs, self.command)
+        summary = record.summary
+        self.log(f"{summary.verdict}: {summary.passed} of {plan.audits} passed in {summary.seconds} s")
+        return path
 
-def _audit(
-    project: Project,
-    rule: AuditRule,
-    shape: str,
-    evidence: Sequence[Verification],
-    runs: Path,
-    command: str,
-    say: Callable[[str], None],
-) -> Path | None:
-    plan = rule.plan(project, shape)
-    spoken = coverage.audits(plan, evidence).values()
-    if rule.device == "cuda" and all(one is not None and one.current for one in spoken):
-        return None
-    say(f"audit of {shape} on {rule.device}: {plan.audits} planned")
-    found, path = run(project, plan, runs, command)
-    say(f"{found.summary.verdict}: {found.summary.passed} of {plan.audits} passed in {found.summary.seconds} s")
-    return path
-
-
-def _sanitize(
-    project: Project,
-    rule: SanitizeRule,
-    shape: str,
-    evidence: Sequence[Verification],
-    runs: Path,
-    command: str,
-    say: Callable[[str], None],
-) -> Path | None:
-    plan = rule.plan(project, shape)
-    spoken = [one for tool in plan.tools for one in coverage.checks(plan, tool, evidence).values()]
-    if rule.device == "cuda" and all(one is not None and one.current for one in spoken):
-        return None
-    say(f"sanitizers of {shape} on {rule.device}: {plan.checks} planned")
-    engine: Engine = (
-        DeviceEngine(None, _CANARY_LIMIT) if rule.device == "cuda" else HostEngine(rule.arch, _CANARY_LIMIT)
-    )
-    found, path = sanitize(project, plan, engine, runs, command, pages)
-    say(f"{found.summary.verdict}: {found.summary.clean} of {plan.checks} clean in {found.summary.seconds} s")
-    return path
+    def _sanitize(self, rule: SanitizeRule, shape: str) -> Path | None:
+        plan = rule.plan(self.project, shape)
+        covered = (_current(coverage.checks(plan, tool, self.evidence)) for tool in plan.tools)
+        if rule.device == "cuda" and all(covered):
+            return None
+        self.log(f"sanitizers of {shape} on {rule.device}: {plan.checks} planned")
+        engine: Engine = (
+            DeviceEngine(None, _CANARY_LIMIT) if rule.device == "cuda" else HostEngine(rule.arch, _CANARY_LIMIT)
+        )
+        record, path = sanitize(self.project, plan, engine, self.runs, self.command, pages)
+        summary = record.summary
+        self.log(f"{summary.verdict}: {summary.clean} of {plan.checks} clean in {summary.seconds} s")
+        return path
 
 
-def _device() -> bool:
+def _current(covered: Coverage[AnyWitness]) -> bool:
+    """Whether evidence of today's sources speaks for all that a plan asks for."""
+    return all(witness is not None and witness.current for witness in covered.values())
+
+
+def _has_gpu() -> bool:
     try:
         cuda.require_device()
     except ToolMissing:
@@ -140,12 +133,15 @@ def _device() -> bool:
     return True
 
 
-def _below(place: Path) -> tuple[Path, ...]:
-    """The evidence below a folder of retained evidence, none where there is none yet."""
-    return tuple(home for home in find_records(place) if home != place) if place.is_dir() else ()
+def _below(folder: Path) -> tuple[Path, ...]:
+    """The records below a folder of retained evidence; none where the folder does not exist yet."""
+    return tuple(home for home in find_records(folder) if home != folder) if folder.is_dir() else ()
 
 
-def _named(path: Path) -> tuple[Path, ...]:
+def _given(path: Path) -> tuple[Path, ...]:
     if not path.exists():
-        raise EvidenceError(f"--evidence: expected a folder of evidence, but {path} does not exist")
+        raise EvidenceError(
+            f"--evidence: expected a folder of evidence, but {path} does not exist; `audit run` prints "
+            f"the folder that it writes"
+        )
     return find_records(path)

@@ -7,109 +7,84 @@ from pathlib import Path
 
 import msgspec
 
-from audit.errors import CaptureError, PlanError
 from audit.gate import coverage
-from audit.gate.coverage import Pair, Witness
-from audit.gate.evaluation import Evaluation, ResultCount
+from audit.gate.coverage import ToolWitness
+from audit.gate.evaluation import Evaluation
 from audit.gate.findings import of_session
 from audit.gate.policy import SanitizeRule
+from audit.gate.rule_conditions import ResultCount, State, current_sources, enough_cases, page_of, witnesses_of
 from audit.gate.verdict import Condition, GateFinding
-from audit.records.sanitize import SanitizeRecord, Tool, ToolCheck, complaints
+from audit.records.sanitize import SanitizeRecord, Tool, complaints
 from audit.sanitize import suppressions
 
 
-def sanitizer_conditions(grounds: Evaluation, rule: SanitizeRule, shape: str) -> Iterator[Condition]:
-    """What a rule asks of one shape. A plan that cannot be made leaves all of it inconclusive."""
+def sanitizer_conditions(evaluation: Evaluation, rule: SanitizeRule, shape: str) -> Iterator[Condition]:
+    """What a rule asks of one shape. Raises PlanError and CaptureError where its plan cannot be made."""
+    plan = rule.plan(evaluation.project, shape)
     about = f"{shape} on {rule.device}"
-    try:
-        plan = rule.plan(grounds.project, shape)
-    except (PlanError, CaptureError) as error:
-        yield Condition(f"sanitizers {about}", "a plan that can be made", "none", "inconclusive", str(error))
-        return
-    yield _cases(about, rule, len(plan.cases))
+    # The cases that the project declares for its sanitizers, as the rule narrows them.
+    yield enough_cases(f"cases of sanitizers {about}", rule.minimum.cases, len(plan.cases), "pyproject.toml")
     for tool in plan.tools:
-        spoken = coverage.checks(plan, tool, grounds.evidence)
-        there = [one for one in spoken.values() if one is not None]
-        sessions = {one.by.path: one.record for one in there}
-        grounds.sessions |= sessions
-        path = grounds.page(there)
-        yield _tally(grounds, spoken).condition(f"{tool} {about}", "clean", "findings in", path)
-        if there:
+        checks = coverage.checks(plan, tool, evaluation.evidence)
+        witnesses = witnesses_of(checks)
+        sessions = {witness.by.path: witness.record for witness in witnesses}
+        evaluation.sessions |= sessions
+        path = page_of(evaluation, witnesses)
+        count = ResultCount.of(checks, lambda witness: _judge(evaluation, witness))
+        yield count.condition(f"{tool} {about}", "clean", "findings in", rule.device, path)
+        if witnesses:
             yield _canaries(f"canaries {tool} {about}", tool, rule, sessions, path)
-            yield _launches(f"launches {tool} {about}", there, path)
-            yield grounds.sources(f"sources {tool} {about}", rule.device, there)
+            yield _launches(f"launches {tool} {about}", witnesses, path)
+            yield current_sources(evaluation, f"sources {tool} {about}", rule.device, witnesses)
 
 
-def in_force(grounds: Evaluation) -> Iterator[Condition]:
-    """Every suppression of the project, and of the sessions that were looked at: in force and, where all was run, in
-    use. To be asked after the rules."""
-    if not grounds.suppressions and not any(record.suppressions for record in grounds.sessions.values()):
+def suppression_conditions(evaluation: Evaluation) -> Iterator[Condition]:
+    """Every suppression of the project and of the sessions that the rules used: in force, and in use where all was run.
+    Call it after the rules."""
+    if not evaluation.suppressions and not any(record.suppressions for record in evaluation.sessions.values()):
         return
-    told = dict.fromkeys(complaints(grounds.suppressions, grounds.today, ()))
-    for record in grounds.sessions.values():
+    sentences = dict.fromkeys(complaints(evaluation.suppressions, evaluation.today, ()))
+    for record in evaluation.sessions.values():
         tools = [tool.tool for tool in record.tools]
         pruned = record.plan.pruned
-        told |= dict.fromkeys(complaints(record.suppressions, grounds.today, tools, narrowed=pruned))
+        sentences |= dict.fromkeys(complaints(record.suppressions, evaluation.today, tools, narrowed=pruned))
     yield Condition(
         name="suppressions",
         required="each in force and in use",
-        measured=f"{len(grounds.suppressions)} declared, {len(told)} complaints",
-        verdict="fail" if told else "pass",
-        detail="; ".join(told),
+        measured=f"{len(evaluation.suppressions)} declared, {len(sentences)} complaints",
+        verdict="fail" if sentences else "pass",
+        detail="; ".join(sentences),
         path="pyproject.toml",
     )
 
 
-def _tally(grounds: Evaluation, spoken: Mapping[Pair, Witness[SanitizeRecord, ToolCheck] | None]) -> ResultCount:
-    tally = ResultCount()
-    for (case, variant), one in spoken.items():
-        where = f"{variant} in {case}"
-        if one is None:
-            tally.missing.append(where)
-            continue
-        suppressed, others = _findings(grounds, one)
-        grounds.found += (*suppressed, *others)
-        uncompiled = one.result.verdict == "fail" and one.result.build is None
-        if uncompiled or any(not found.accepted for found in others):
-            tally.failed.append(where)
-        elif one.result.verdict == "inconclusive":
-            tally.open.append(f"{where}: {one.result.reason}")
-        elif others:
-            tally.accepted += 1
-        else:
-            tally.good += 1
-    return tally
+def _judge(evaluation: Evaluation, witness: ToolWitness) -> tuple[State, str]:
+    suppressed, others = _findings(evaluation, witness)
+    evaluation.found += (*suppressed, *others)
+    result = witness.result
+    uncompiled = result.verdict == "fail" and result.build is None
+    if uncompiled or any(not found.accepted for found in others):
+        return "failed", ""
+    if result.verdict == "inconclusive":
+        return "inconclusive", result.reason
+    return ("accepted" if others else "good"), ""
 
 
-def _findings(
-    grounds: Evaluation, one: Witness[SanitizeRecord, ToolCheck]
-) -> tuple[list[GateFinding], list[GateFinding]]:
+def _findings(evaluation: Evaluation, witness: ToolWitness) -> tuple[list[GateFinding], list[GateFinding]]:
     """What was found, those that a suppression accepts apart; suppressions are those of the project today."""
-    rules = [rule for rule in grounds.suppressions if rule.device in ("", one.record.plan.backend)]
-    judged = suppressions.apply(rules, one.result.findings, grounds.today)
-    reasons = {rule.name: rule.reason for rule in grounds.suppressions}
-    evidence = grounds.shown(one.by.path)
+    rules = [rule for rule in evaluation.suppressions if rule.device in ("", witness.record.plan.backend)]
+    judged = suppressions.apply(rules, witness.result.findings, evaluation.today)
+    reasons = {rule.name: rule.reason for rule in evaluation.suppressions}
+    evidence = evaluation.relative(witness.by.path)
     suppressed, others = [], []
     for name in dict.fromkeys(finding.suppressed for finding in judged):
         same = [finding for finding in judged if finding.suppressed == name]
-        found = of_session(one.result, same, one.record.builds, grounds.project.root, evidence)
+        found = of_session(witness.result, same, witness.record.builds, evaluation.project.root, evidence)
         if name:
             suppressed += [msgspec.structs.replace(each, accepted=reasons[name]) for each in found]
         else:
-            others += grounds.accepting(found)
+            others += evaluation.accept(found)
     return suppressed, others
-
-
-def _cases(about: str, rule: SanitizeRule, planned: int) -> Condition:
-    """The cases that a project declares for its sanitizers, as the rule narrows them."""
-    least = max(rule.minimum.cases, 1)
-    return Condition(
-        name=f"cases of sanitizers {about}",
-        required=f"at least {least}",
-        measured=str(planned),
-        verdict="pass" if planned >= least else "inconclusive",
-        path="pyproject.toml",
-    )
 
 
 def _canaries(
@@ -117,26 +92,26 @@ def _canaries(
 ) -> Condition:
     """Each session's own: those of one prove nothing of another."""
     own = [canary for record in sessions.values() for canary in record.canaries if canary.tool == tool]
-    lacking = [canary for canary in own if not (canary.found and canary.twin_clean)]
+    missed = [canary for canary in own if not (canary.found and canary.twin_clean)]
     least = max(rule.minimum.canaries, 1)
     counts = {one.name: sum(canary.tool == tool for canary in record.canaries) for one, record in sessions.items()}
-    told = [
-        *(f"{one.name}: {one.detail}" for one in lacking),
+    sentences = [
+        *(f"{one.name}: {one.detail}" for one in missed),
         *(f"{folder}: {count or 'none'} ran" for folder, count in counts.items() if count < least),
     ]
     return Condition(
         name=name,
         required=f"all {len(own)} found, at least {least} a session",
-        measured=str(len(own) - len(lacking)),
-        verdict="pass" if own and not told else "inconclusive",
-        detail="; ".join(told),
+        measured=str(len(own) - len(missed)),
+        verdict="pass" if own and not sentences else "inconclusive",
+        detail="; ".join(sentences),
         path=path,
     )
 
 
-def _launches(name: str, there: Sequence[Witness[SanitizeRecord, ToolCheck]], path: str) -> Condition:
-    seen = sum(one.result.launches for one in there)
-    planned = sum(one.result.planned_launches for one in there)
+def _launches(name: str, witnesses: Sequence[ToolWitness], path: str) -> Condition:
+    seen = sum(witness.result.launches for witness in witnesses)
+    planned = sum(witness.result.planned_launches for witness in witnesses)
     return Condition(
         name=name,
         required=f"{planned} seen",

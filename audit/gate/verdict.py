@@ -1,4 +1,4 @@
-"""What a gate says: one verdict, the conditions that make it, and the findings behind them."""
+"""The verdict of a gate, the conditions that make it, and the findings behind them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     required: str
     measured: str
     verdict: Standing
-    detail: str = ""  # in sentences: what is missing, what to do
+    detail: str = ""  # sentences: what is missing, what to do
     path: str = ""  # relative to the project's folder, where it lies inside
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A line of a project's file; `line` 0: the file as a whole. `what` says what happens there."""
+    """A line of a project's file; `line` 0 is the whole file. `what` says what the line does."""
 
     file: str
     line: int = 0
@@ -59,14 +59,14 @@ class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verdict: Verdict
     conditions: tuple[Condition, ...]
     found: tuple[GateFinding, ...]
-    evidence: tuple[str, ...]  # every folder that was looked at
+    evidence: tuple[str, ...]  # the folder of every record that the gate read
 
     def count(self, standing: Standing) -> int:
-        """How many conditions stand so."""
+        """How many conditions have this standing."""
         return sum(condition.verdict == standing for condition in self.conditions)
 
     @property
-    def told(self) -> str:
+    def headline(self) -> str:
         """The verdict in a line."""
         number = len(self.conditions)
         counts = ((self.count("fail"), "failed"), (self.count("inconclusive"), "inconclusive"))
@@ -80,7 +80,7 @@ class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def overall(conditions: Iterable[Condition]) -> Verdict:
     """The verdict over all: a failed condition outweighs an inconclusive one; none at all is inconclusive. A warning
-    is seen, and lets pass."""
+    passes."""
     standings = {condition.verdict for condition in conditions}
     if "fail" in standings:
         return "fail"

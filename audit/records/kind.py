@@ -22,7 +22,7 @@ from audit.records.statement import STATEMENT
 PLAN = "plan.json"
 
 
-class Record(Protocol):
+class AnyRecord(Protocol):
     """What every record has. `builds` maps a name or key to what was built from which sources."""
 
     @property
@@ -52,7 +52,7 @@ class Headline(msgspec.Struct, frozen=True):
     problem: str
 
 
-_Record = TypeVar("_Record", bound=Record)
+_Record = TypeVar("_Record", bound=AnyRecord)
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def describe(device: str | None = None) -> Machine:
         processor=_processor(),
         cores=os.cpu_count() or 1,
         python=platform.python_version(),
-        packages={name: version(name) for name in ("numpy", "mpmath", "msgspec", "safetensors")},
+        packages={name: version(name) for name in ("numpy", "torch", "msgspec")},
         device=device,
     )
 

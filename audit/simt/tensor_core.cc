@@ -75,7 +75,7 @@ __m128 round_toward_zero(__m128i products, __m128i c_term, __m128i e_max) {
   return _mm256_cvtpd_ps(_mm256_and_pd(scaled, mask));
 }
 
-// One step of the contract: L products of a row of A with the L rows of b's tile from `depth` on, for the
+// One step of the model: L products of a row of A with the L rows of b's tile from `depth` on, for the
 // columns `column` to column+7. c and the result are binary32 bit patterns.
 template <int F, int L>
 __m256i one_step(const std::int32_t* a_significand, const std::int32_t* a_exponent, const Tile& b, int depth,

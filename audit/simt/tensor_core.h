@@ -1,12 +1,12 @@
 // The tensor-core product as a bit-exact model: the bits that an NVIDIA tensor core gives for f16 operands
-// and an f32 accumulator. For its five steps and the table of F and L see kernels/CONTRACT.md.
+// and an f32 accumulator. tensor_core.md has its five steps and the table of F and L.
 #pragma once
 
 #include <cstdint>
 
 namespace simt {
 
-// The rows of the contract's table; sm_80 stands for sm_75, sm_86 and sm_89 too.
+// The rows of the table in tensor_core.md; sm_80 stands for sm_75, sm_86 and sm_89 too.
 enum class Arch { sm_70, sm_80, sm_90 };
 
 // D[m,n] = A[m,k] B[k,n] + C[m,n]. All row-major and contiguous; a and b are IEEE binary16 bit patterns, c

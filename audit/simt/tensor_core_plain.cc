@@ -1,4 +1,4 @@
-// The slow and obvious form of the tensor-core model; the steps are numbered as in kernels/CONTRACT.md. It
+// The slow and obvious form of the tensor-core model; the steps are numbered as in tensor_core.md. It
 // shares nothing with tensor_core.cc, not even the table, so that the two can disagree.
 #include <algorithm>
 #include <cstdint>

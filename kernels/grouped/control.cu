@@ -1,13 +1,13 @@
 // grouped, variant `control`: the plain reading of kernels/CONTRACT.md, the ancestor of every other variant.
 //
-// It includes nothing of the project, so that a fault in code which the others share cannot hide here.
+// It includes nothing of the project, so that a fault in code that the others share cannot hide here.
 // One block serves one 16-row tile of one split and reads K and V for itself, a byte at a time.
 //
 //   grouped_control_splits<G, D>   grid (80, ceil(rows * G / 16)), block 128, dynamic shared memory
 //                                  split_memory_bytes<D>: 29,952 (D=64), 52,480 (D=128), 97,536 (D=256)
 //   grouped_control_merge<G, D>    grid (rows * G), block 128, no dynamic shared memory
 //
-// The grid never depends on the lengths, which are read on the device: one captured graph serves them all.
+// The lengths are read on the device and never change the grid: one captured graph serves all of them.
 // Compile without contraction (--fmad=false, -ffp-contract=off): only __fmaf_rn is a fused multiply-add.
 #include <cuda_fp16.h>
 #include <mma.h>
@@ -46,7 +46,7 @@ __device__ __forceinline__ float contract_exp(float x) {
   return __uint_as_float(__float_as_uint(q) + (__float_as_uint(z) << 23));
 }
 
-// The contract's trees over 32 columns: x[i] += x[i + o] for i < o; lane 0 then tells all.
+// The contract's trees over 32 columns: x[i] += x[i + o] for i < o; lane 0 then broadcasts the result.
 __device__ __forceinline__ float sum_tree(float x) {
   for (int o = 16; o > 0; o /= 2) x += __shfl_down_sync(kAllLanes, x, o);
   return __shfl_sync(kAllLanes, x, 0);
@@ -86,7 +86,7 @@ __device__ __forceinline__ int total_tokens(const int* lengths, int rows) {
   return total;
 }
 
-// Splits that exist; 0 where no row sees anything, since nothing of the workspace is written then.
+// Splits that exist. There is none where no row sees anything; the workspace is not written then.
 __device__ __forceinline__ int active_splits(int total) {
   if (total == 0) return 0;
   if (total <= 128) return 1;
@@ -94,7 +94,7 @@ __device__ __forceinline__ int active_splits(int total) {
   return wanted < kMaxSplits ? wanted : kMaxSplits;
 }
 
-// What one block keeps. Rows are padded by 16 bytes, so that a fragment's rows start in different banks.
+// The shared memory of a block. Rows are padded by 16 bytes, so that a fragment's rows start in different banks.
 template <int D>
 struct SplitMemory {
   __half q[kTileRows][D + 8];
@@ -118,7 +118,7 @@ constexpr int split_memory_bytes =
     kTileRows * (4 * (kTileTokens + 8) + 4 * (kTileTokens + 4)) +  // p, r, score
     kTileRows * (8 * (D + 4) + 16);                                // the rest
 
-struct __align__(32) SharedLine {  // load_matrix_sync wants 32-byte alignment
+struct __align__(32) SharedLine {  // load_matrix_sync needs 32-byte alignment
   unsigned char bytes[32];
 };
 
@@ -155,7 +155,7 @@ __device__ __forceinline__ void kahan_qk(SplitMemory<D>& m, int half_tile) {
   wmma::store_matrix_sync(&m.score[0][16 * half_tile], s, kTileTokens + 4, wmma::mem_row_major);
 }
 
-// One warp, one row; lane = column. visible: how many columns of this tile the row sees, 0 or less for none.
+// One warp, one row; lane = column. visible: how many columns of this tile the row sees; none if 0 or less.
 template <int D>
 __device__ __forceinline__ void online_softmax(SplitMemory<D>& m, int row, int visible, float score_scale) {
   const int lane = threadIdx.x % 32;
@@ -274,7 +274,7 @@ __global__ void __launch_bounds__(control::kThreads)
     __syncthreads();
     for (int column = 16 * warp; column < D; column += 16 * kWarps) pv<D>(m, column);
     __syncthreads();
-    // A thread meets the same elements of `out` again; `tile` and `rescale` change after two more barriers.
+    // A thread always has the same elements of `out`; `tile` and `rescale` change after two more barriers.
     for (int i = thread; i < kTileRows * D; i += kThreads) {
       const int row = i / D;
       const int d = i % D;

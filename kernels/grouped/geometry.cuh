@@ -1,5 +1,5 @@
-// How `grouped` cuts its work: splits of the tokens, tiles of 32 tokens, 16-row tiles of slots, where a slot
-// is row * G + head.
+// How `grouped` cuts its work: splits of the tokens, tiles of 32 tokens, 16-row tiles of slots. A slot is
+// row * G + head.
 #pragma once
 #include "../paged/inputs.cuh"
 
@@ -10,11 +10,7 @@ constexpr int kMaxRows = 8;
 constexpr int kTileTokens = 32;
 constexpr int kTileRows = 16;
 
-// Row tiles that hold every row and head.
-template <int G>
-constexpr int all_row_tiles = (kMaxRows * G + kTileRows - 1) / kTileRows;
-
-// Splits that exist for a total; 0 for none, since nothing of the workspace is written then.
+// Splits that exist for a total. There is none for a total of 0, where nothing of the workspace is written.
 __device__ __forceinline__ int active_splits(int total) {
   if (total <= 128) return total > 0 ? 1 : 0;
   const int wanted = (total + 63) / 64;
@@ -35,7 +31,7 @@ __device__ __forceinline__ TileRange split_tiles(int split, int active, int tota
   return {first, first + base + (split < extra ? 1 : 0)};
 }
 
-// partial f32 [80, 8, G, D] and lse f32 [80, 8, G, 2] = (max, sum). A slot's index is its place in [8, G].
+// partial f32 [80, 8, G, D] and lse f32 [80, 8, G, 2] = (max, sum). A slot is an index into [8, G].
 template <int G>
 __device__ __forceinline__ int workspace_row(int split, int slot) {
   return split * kMaxRows * G + slot;

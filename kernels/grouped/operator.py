@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
+from audit import Array, Buffer, Case, Inputs, Operator, Shape
 
 from ..paged import axes, inputs, plans, workset
-from ..standing import placed
-from .judgement import BOUNDS, MUTATIONS, REFERENCES, admit, omissions, precast
+from .acceptance import BOUNDS, MUTATIONS, REFERENCES, admit, omissions, precast
 from .probes import GROUPED_PROBES
 from .variants import VARIANTS
 
@@ -26,7 +25,7 @@ PROBES = (
     ("tiles", 129),
     ("sparse", 1649),
 )
-"""Each probe at the shortest context that shows what it is for."""
+"""Each probe with the shortest context in which it can find its faults."""
 
 
 def buffers(case: Case) -> tuple[Buffer, ...]:
@@ -41,7 +40,7 @@ def buffers(case: Case) -> tuple[Buffer, ...]:
 
 
 def written(case: Case, given: Inputs) -> Mapping[str, Array]:
-    """Active splits and the row slots of the case; nothing of the workspace where no row sees a token."""
+    """The active splits and the row slots of the case; no part of the workspace where no row sees a token."""
     total = max(0, int(np.max(given["lengths"])))
     active = 0 if total == 0 else 1 if total <= 128 else min(SPLITS, -(-total // 64))
     mask = np.zeros((SPLITS, ROW_SLOTS, 1, 1), bool)
@@ -54,7 +53,7 @@ grouped = Operator(
     axes=axes.axes(rows=(2, 3, 4, 5, 6, 7, 8), capacity=CAPACITY),
     buffers=buffers,
     inputs=inputs.generated,
-    variants=placed("grouped", VARIANTS),
+    variants=VARIANTS,
     references=REFERENCES,
     bounds=BOUNDS,
     shapes=[Shape(f"q{rows}", {"rows": rows}) for rows in range(2, 9)],

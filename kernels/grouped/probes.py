@@ -1,8 +1,8 @@
-"""The probes of the grouped operator: what its splits and its output must be for the designs of `paged/probes.py`.
+"""Probes of the grouped operator: the splits and the output that the designs of `paged/probes.py` must give.
 
 Every limit follows from the operations of kernels/CONTRACT.md, with u = 2^-24: a rounded binary32 operation errs by
-a factor of at most 1 + u. Counts of such factors are rounded up, which covers terms of second order. Nothing here
-comes from `references/` but where each split begins.
+a factor of at most 1 + u. Counts of such factors are rounded up, which covers terms of second order. From `references/`
+this file takes only where each split begins.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.spec import Array, Case, Inputs, Measured, Probe
+from audit import Array, Case, Inputs, Measured, Probe
 
 from ...references.splits import TILE, splits, total_of
 from ..paged import probes as designs
@@ -25,7 +25,7 @@ _NOTHING = float(np.float32(-1e30))
 _GAIN = float(designs.V_SCALE)
 
 
-# ---- Closed forms: whichever array uses most of its limit -------------------------------------------------------
+# ---- Closed forms; each returns the array that uses most of its limit -------------------------------------------
 
 
 def equal_weights(design: Design, lengths: Lengths, got: Got) -> Measured:
@@ -46,7 +46,7 @@ def equal_weights(design: Design, lengths: Lengths, got: Got) -> Measured:
 
 def own_class(design: Design, lengths: Lengths, got: Got) -> Measured:
     """All weight on a line's own class, whose V is the output; a split with n of its tokens has lse (score, n) and
-    partial v_scale * n * V, rounded once: both exactly. Of a split with other tokens only, nothing is said.
+    partial v_scale * n * V, rounded once: both exactly. A split with other tokens only is not constrained.
 
     Every other token weighs e^-80 = 1.8e-35, for which P and R are 0. What such tokens, and those before the first
     own one, leave in a sum or numerator is below 2^-60 of it, and adding that rounds to no change. V are multiples of
@@ -58,12 +58,12 @@ def own_class(design: Design, lengths: Lengths, got: Got) -> Measured:
     dots = (design.q.astype(np.float64) * numbers(design.keys[design.own])).sum(axis=-1).astype(np.float32)
     # q.k is exact; scale * k_scale is rounded, and its product with q.k, here as in the contract.
     scores = np.broadcast_to((dots * (design.scale * designs.K_SCALE)).astype(np.float64), tokens.shape)
-    unsaid = (tokens == 0) & (_visible_tokens(lengths)[..., None] > 0)
+    unconstrained = (tokens == 0) & (_visible_tokens(lengths)[..., None] > 0)
     number = tokens.sum(axis=0)[..., None]
     expected = np.where(number > 0, (_GAIN * values).astype(np.float32), 0).astype(np.float64)
-    # The factors of `equal_weights`, and that of `expected`. A single token is weighed by 1/1 and rounds once.
+    # The factors of `equal_weights`, and one for `expected`. The weight of a single token is 1/1, so it rounds once.
     limit = np.where(number > 1, (len(tokens) + 4) * U * np.abs(expected), 0)
-    exact = _exact_splits(got, scores, tokens, tokens[..., None] * values, unsaid)
+    exact = _exact_splits(got, scores, tokens, tokens[..., None] * values, unconstrained)
     return worst(*exact, *_outputs(got, expected, limit))
 
 
@@ -72,7 +72,7 @@ def two_levels(design: Design, lengths: Lengths, got: Got) -> Measured:
     counts = _counts(design, lengths)
     shares, errors, lse = _softmax(design, counts)
     seen = np.isfinite(lse)
-    # Of the sum: 5 levels of the tree and one fma a tile. Where nothing is seen (-1e30, 0) is stored, exactly.
+    # Of the sum: 5 levels of the tree and one fma a tile. Where nothing is seen (-1e30, 0) is stored exactly.
     limit = np.where(seen, (shares * errors).sum(axis=-1) + (_tiles(lengths) + 6) * U, 0)
     stored = got["lse"][: len(counts), : len(lengths)].astype(np.float64)
     with np.errstate(all="ignore"):  # a wrong result may hold anything
@@ -90,18 +90,18 @@ def constant_values(design: Design, lengths: Lengths, got: Got) -> Measured:
 
 
 def _exact_splits(
-    got: Got, scores: Array64, tokens: Tokens, numerators: Array64, unsaid: NDArray[np.bool_] | None = None
+    got: Got, scores: Array64, tokens: Tokens, numerators: Array64, unconstrained: NDArray[np.bool_] | None = None
 ) -> tuple[Measured, Measured]:
     """lse (score, tokens) and partial v_scale * numerator of every active split, without any error.
 
-    scores, tokens and unsaid [splits, rows, heads], numerators [splits, rows, heads, dim].
+    scores, tokens and unconstrained [splits, rows, heads], numerators [splits, rows, heads, dim].
     """
     active, rows = tokens.shape[:2]
     lse, partial = (got[name][:active, :rows] for name in ("lse", "partial"))
     state = np.stack([np.where(tokens > 0, scores, _NOTHING), tokens], axis=-1)
     numerator = (_GAIN * numerators).astype(np.float32).astype(np.float64)
-    if unsaid is not None:  # only a NaN fails there
-        state, numerator = (np.where(unsaid[..., None], *pair) for pair in ((lse, state), (partial, numerator)))
+    if unconstrained is not None:  # only a NaN fails there
+        state, numerator = (np.where(unconstrained[..., None], *pair) for pair in ((lse, state), (partial, numerator)))
     return (
         measured("lse split, row, head, state", lse, state, 0),
         measured("partial split, row, head, dim", partial, numerator, 0),

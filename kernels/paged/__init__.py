@@ -1,1 +1,1 @@
-"""What the operators share: axes, inputs in permuted pages, and the steps that change row lengths."""
+"""Shared by the operators: axes, inputs in permuted pages, and the steps that change row lengths."""

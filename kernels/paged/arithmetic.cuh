@@ -1,7 +1,6 @@
-// The scalar operations of kernels/CONTRACT.md that both operators use. Compile without contraction: only
-// __fmaf_rn is a fused multiply-add.
+// The scalar operations of kernels/CONTRACT.md that both operators use. Compile without contraction: only __fmaf_rn is
+// a fused multiply-add.
 #pragma once
-#include <cuda_fp16.h>
 
 namespace paged {
 
@@ -29,32 +28,9 @@ __device__ __forceinline__ float contract_exp(float x) {
   return __uint_as_float(__float_as_uint(polynomial) + (__float_as_uint(shifted) << 23));  // times 2^n
 }
 
-// exp(max(x - greatest, -80)): the weight of something whose maximum or score is x.
+// exp(max(x - greatest, -80)): the weight that belongs to a score, or to a maximum, x.
 __device__ __forceinline__ float weight_of(float x, float greatest) {
   return contract_exp(max_of(x - greatest, kExpFloor));
-}
-
-// x[i] += x[i + o] for i < o, o = 16, 8, 4, 2, 1, and x[0] to every lane. Whole warps only.
-__device__ __forceinline__ float sum_tree(float x) {
-#pragma unroll
-  for (int o = 16; o > 0; o /= 2) x += __shfl_down_sync(kAllLanes, x, o);
-  return __shfl_sync(kAllLanes, x, 0);
-}
-
-// The same tree of max_of.
-__device__ __forceinline__ float max_tree(float x) {
-#pragma unroll
-  for (int o = 16; o > 0; o /= 2) x = max_of(x, __shfl_down_sync(kAllLanes, x, o));
-  return __shfl_sync(kAllLanes, x, 0);
-}
-
-// e4m3fn to f16, exactly. The shifted bits are the number times 2^-8, subnormals included.
-__device__ __forceinline__ __half decode_e4m3(unsigned char byte) {
-  const unsigned sign = (byte & 0x80u) << 8;
-  const unsigned magnitude = byte & 0x7Fu;
-  if (magnitude == 0x7Fu) return __ushort_as_half(static_cast<unsigned short>(sign | 0x7E00u));
-  const __half scaled = __ushort_as_half(static_cast<unsigned short>(sign | (magnitude << 7)));
-  return __float2half_rn(__half2float(scaled) * 256.0f);
 }
 
 }  // namespace paged

@@ -1,6 +1,6 @@
 """The axes of a paged operator, and the buffers that hold its inputs."""
 
-from audit.spec import Axis, Buffer, Case
+from audit import Axis, Buffer, Case
 
 from .storage import CANARY, LAYOUTS, PLACEMENTS, storage_buffers, table_entries
 
@@ -9,12 +9,12 @@ LENGTHS = ("live", "replayed")
 
 
 def axes(rows: tuple[int, ...], capacity: int) -> tuple[Axis, ...]:
-    """What the cases of an operator differ in.
+    """The axes along which the cases of an operator differ.
 
     rows: query rows; heads: query heads that share the KV head; dim: head size; context and page in tokens;
-    layout and placement: see `storage`; q_offset: halves, and base: bytes, by which the first element of q and the
-    storages of K and V lie behind an aligned address; lengths: whether the longest row sees the context in every step,
-    or what `inputs.steps` says of replayed lengths.
+    layout and placement: see `storage`; q_offset: offset of q from an aligned address, in halves; base: offset of the
+    storages of K and V from one, in bytes; lengths: live, where the longest row sees the context in every step, or
+    replayed, as `inputs.steps` describes.
     """
     return (
         Axis("rows", default=rows[-1], values=rows),

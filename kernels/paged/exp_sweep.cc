@@ -1,4 +1,4 @@
-// Runs a kernel's own exp over every binary32 from -0 to -80, or over every STEP-th of them.
+// Runs the exp of a kernel over every binary32 from -0 to -80, or over every STEP-th of them.
 //
 // CONTRACT_EXP names a file with the text of contract_exp, which exp_sweep.py cuts from a kernel's source.
 // Prints one JSON object. Usage: exp_sweep STEP
@@ -24,7 +24,7 @@ namespace {
 constexpr uint32_t kFirst = 0x80000000u;  // -0
 constexpr uint32_t kLast = 0xC2A00000u;   // -80
 
-// FNV-1a-64 over the result words, a word a step. It is a chain, so one thread takes it all.
+// FNV-1a-64 over the result words, one word a step. It is a chain, so one thread computes all of it.
 uint64_t hash_results(uint32_t step) {
   uint64_t hash = 1469598103934665603u;
   for (uint64_t word = kFirst; word <= kLast; word += step) {
@@ -49,7 +49,7 @@ Worst worst_error(uint64_t first, uint64_t last, uint32_t step) {
     // A power of two with the exponent of `exact`; every result is a normal float.
     const double binade = std::bit_cast<double>(std::bit_cast<uint64_t>(exact) & 0x7FF0000000000000u);
     const double ulp = std::fabs(static_cast<double>(contract_exp(x)) - exact) / binade * 0x1p23;
-    if (!(ulp <= worst.ulp)) worst = {ulp, static_cast<uint32_t>(word)};  // so that a NaN is the worst
+    if (!(ulp <= worst.ulp)) worst = {ulp, static_cast<uint32_t>(word)};  // a NaN counts as the worst
   }
   return worst;
 }

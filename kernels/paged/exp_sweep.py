@@ -1,8 +1,8 @@
 """The contract's exp on every binary32 from -0 to -80: `python kernels/paged/exp_sweep.py --kernel shared`.
 
-The function's text is cut from the kernel's source and compiled unchanged by the system's C++ compiler, with
-fused multiply-adds in hardware and no contraction. Exit 1 if a result word or the largest error is not what
-kernels/CONTRACT.md records, 2 if it could not be measured.
+The text of the function is cut from the kernel's source and compiled unchanged by the system's C++ compiler, with
+fused multiply-adds in hardware and no contraction. Exits 1 if a result word or the largest error differs from the
+record in kernels/CONTRACT.md, and 2 if the sweep could not run.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ FIXED_POINTS = {"at_minus_zero": 1.0, "at_plus_zero": 1.0, "at_minus_80": float.
 
 
 class SweepError(Exception):
-    """The sweep could not be made: no such text in the source, no compiler, or a program that failed."""
+    """The sweep could not run: no such text in the source, no compiler, or a program that failed."""
 
 
 class Sweep(msgspec.Struct, frozen=True):
-    """What one run measured.
+    """The measurements of one run.
 
     `count` inputs; `fnv1a64` over their result words in ascending order of the input word (hex);
     `worst_ulp`, the largest error against a double exp in units of the result's last place, and the input
@@ -85,7 +85,7 @@ def sweep(text: str, step: int = 1) -> Sweep:
 
 
 def differences(measured: Sweep) -> list[str]:
-    """How a sweep of every input differs from the record; empty if it does not."""
+    """The differences between a sweep of every input and the record; empty if there are none."""
     expected = {
         "inputs": (measured.count, COUNT),
         "FNV-1a-64": (measured.fnv1a64, FNV1A64),
@@ -101,7 +101,9 @@ def differences(measured: Sweep) -> list[str]:
 def main(arguments: list[str] | None = None) -> int:
     """The command; returns its exit code."""
     parser = argparse.ArgumentParser(description="The contract's exp on every binary32 in [-80, -0].")
-    parser.add_argument("--kernel", choices=sorted(SOURCES), help="whose exp (default: each in turn)")
+    parser.add_argument(
+        "--kernel", choices=sorted(SOURCES), help="sweep only the exp of this kernel (default: each in turn)"
+    )
     chosen = parser.parse_args(arguments).kernel
     failed = False
     for kernel in [chosen] if chosen else sorted(SOURCES):

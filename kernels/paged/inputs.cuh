@@ -1,4 +1,4 @@
-// The inputs that both operators share, and where a token lies in paged storage.
+// The inputs that both operators share, where a token lies in paged storage, and how wide it may be loaded.
 #pragma once
 #include <cuda_fp16.h>
 
@@ -24,17 +24,37 @@ struct Inputs {
   float v_scale;
 };
 
-// The length of the longest row, at least 0.
-__device__ __forceinline__ int total_tokens(const int* lengths, int rows) {
-  int total = 0;
-  for (int row = 0; row < rows; ++row) total = lengths[row] > total ? lengths[row] : total;
-  return total;
-}
-
 // The D bytes of a token < total; no other token may be asked for. A page may lie beyond 2^31 bytes.
 __device__ __forceinline__ const unsigned char* token_bytes(const Storage& storage, int physical_page,
                                                             int position) {
   return storage.bytes + physical_page * storage.page_stride + position * storage.token_stride;
+}
+
+// The widest load, in bytes, to which every 16-byte vector of K and V is aligned: 16, 8 or 1.
+__device__ __forceinline__ int widest_load(const Inputs& in) {
+  const unsigned long long bits =
+      reinterpret_cast<unsigned long long>(in.k.bytes) | reinterpret_cast<unsigned long long>(in.v.bytes) |
+      static_cast<unsigned long long>(in.k.page_stride | in.k.token_stride | in.v.page_stride |
+                                      in.v.token_stride);
+  return bits % 16 == 0 ? 16 : bits % 8 == 0 ? 8 : 1;
+}
+
+// One 16-byte vector, by loads of `LoadBytes`.
+template <int LoadBytes>
+__device__ __forceinline__ uint4 load_vector(const unsigned char* bytes) {
+  static_assert(LoadBytes == 16 || LoadBytes == 8 || LoadBytes == 1, "what widest_load returns");
+  if constexpr (LoadBytes == 16) {
+    return *reinterpret_cast<const uint4*>(bytes);
+  } else if constexpr (LoadBytes == 8) {
+    const uint2 low = *reinterpret_cast<const uint2*>(bytes);
+    const uint2 high = *reinterpret_cast<const uint2*>(bytes + 8);
+    return make_uint4(low.x, low.y, high.x, high.y);
+  } else {
+    unsigned word[4] = {};
+#pragma unroll
+    for (int i = 0; i < 16; ++i) word[i / 4] |= static_cast<unsigned>(bytes[i]) << 8 * (i % 4);
+    return make_uint4(word[0], word[1], word[2], word[3]);
+  }
 }
 
 }  // namespace paged

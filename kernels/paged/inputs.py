@@ -6,20 +6,18 @@ from statistics import NormalDist
 
 import numpy as np
 
-from audit import formats
-from audit.errors import PlanError
-from audit.spec import Array, AxisValue, CapturedInputs, Case, Inputs
+from audit import Array, AxisValue, CapturedInputs, Case, Inputs, PlanError, formats
 
 from .storage import draw_table, empty_storages, views
 
-# Test values of the contract and values that are no powers of two; all three differ in every case.
+# Test values of the contract and values that are not powers of two. The three scales of a case all differ.
 _SCALES = (0.0625, 0.5, 1.25, 0.0773, 0.291, 0.8125)
 _BLOCK = 4096  # tokens drawn at a time
 _FIRST_TOTAL, _LATER_TOTALS = 128, (127, 129, 4096)  # of replayed lengths; the grouped operator splits from 129 on
 
 
 def generated(case: Case, rng: np.random.Generator) -> Inputs:
-    """Normal q, K and V; scores of standard deviation 3 or so, V with a mean, so that a dropped token shows."""
+    """Normal q, K and V. Scores have a standard deviation of about 3 and V a mean, so that a dropped token shows."""
     k_scale, v_scale = (np.float32(value) for value in rng.permutation(_SCALES)[:2])
     q = rng.normal(0, 1, (case.rows, case.heads, case.dim)).astype(np.float16)
     k, v = (normal_codes(case, mean, rng) for mean in (0, 0.25))
@@ -43,7 +41,7 @@ def normal_codes(case: Case, mean: float, rng: np.random.Generator) -> Array:
 
 
 def captured(case: Case, capture: CapturedInputs) -> Inputs:
-    """A capture's tokens in pages of the case's size; of its query rows the last `rows`."""
+    """The tokens of a capture in pages of the case's size, with its last `rows` query rows."""
     k, v = (_tokens(capture.arrays[name], case.context) for name in ("k", "v"))
     q = np.ascontiguousarray(capture.arrays["q"][-case.rows :])
     scales = {name: np.float32(capture.scales[name]) for name in ("scale", "k_scale", "v_scale")}
@@ -58,9 +56,9 @@ def capture_axes(capture: CapturedInputs) -> Mapping[str, AxisValue]:
 
 
 def paged(case: Case, k: Array, v: Array, rng: np.random.Generator) -> Inputs:
-    """The storages and the table of tokens k, v e4m3 [context, dim], laid out and placed as the case's axes say.
+    """The storages and the table of tokens k, v e4m3 [context, dim], with the layout and placement of the case.
 
-    Storage that no token of the context fills is NaN or, where it is far, a hole.
+    Storage without a token of the context is NaN or, where it is far, a hole.
     """
     table = draw_table(case, rng)
     storages = empty_storages(case)
@@ -72,19 +70,19 @@ def paged(case: Case, k: Array, v: Array, rng: np.random.Generator) -> Inputs:
 
 
 def live_lengths(case: Case) -> Array:
-    """Visible tokens of each row in the first step: total-rows+1 .. total, negative where that is short.
+    """Visible tokens of each row in the first step: total-rows+1 .. total, which is negative for a small total.
 
-    The total is the context, or 128 where lengths are replayed. Raises PlanError for the latter in another context than
-    theirs.
+    The total is the context, or 128 where lengths are replayed. Raises PlanError for replayed lengths in a context
+    other than 4,096.
     """
     return _of_total(case, _FIRST_TOTAL if _replayed(case) else case.context)
 
 
 def steps(case: Case, inputs: Inputs) -> Mapping[str, Inputs]:
-    """live, all_zero, tail_zero, first_zero, restore; rows of length 0 hold NaN in q, which must reach nothing.
+    """live, all_zero, tail_zero, first_zero, restore. Rows of length 0 hold NaN in q, which must reach no result.
 
-    Where lengths are replayed: live, at_127, at_129, at_4096, restore. Storage and table are those of 4,096 tokens in
-    each, the case's own inputs those of 128: on a GPU a graph captured at 128 tokens serves them all.
+    Where lengths are replayed: live, at_127, at_129, at_4096, restore. All have storage and table of 4,096 tokens, and
+    live has lengths of 128: on a GPU, one graph captured at 128 tokens serves all steps.
     """
     q = np.asarray(inputs["q"])
     if _replayed(case):
@@ -108,7 +106,7 @@ def _replayed(case: Case) -> bool:
     if case.lengths == "replayed" and case.context != longest:
         raise PlanError(
             f"case {case.id}: replayed lengths reach {longest} tokens: expected context={longest}, but got "
-            f"context={case.context}; give --axis context={longest} with them"
+            f"context={case.context}; add --axis context={longest}"
         )
     return bool(case.lengths == "replayed")
 
@@ -132,10 +130,10 @@ def _tokens(pages: Array, context: int) -> Array:
 
 
 def describe(case: Case) -> str:
-    """The row lengths of a case, for the reader of a plan; PlanError as `live_lengths`."""
+    """The row lengths of a case, in words for the reader of a plan. Raises PlanError as `live_lengths` does."""
     live = live_lengths(case)
     seen = f"{live[0]}..{live[-1]}" if len(live) > 1 else f"{live[0]}"
     if _replayed(case):
         later = ", ".join(map(str, _LATER_TOTALS))
-        seen += f", then those of {later} and {_FIRST_TOTAL} tokens in the same storage and launches"
+        seen += f", then those of {later} and {_FIRST_TOTAL} tokens, in the same storage and launches"
     return f"live row lengths {seen}; pages of {case.page} tokens"

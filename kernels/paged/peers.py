@@ -1,19 +1,19 @@
-"""Other people's attention over the same tokens: PyTorch's SDPA and FlashInfer, on live inputs.
+"""Third-party attention over the same tokens: PyTorch's SDPA and FlashInfer, on live inputs.
 
-Each peer gets what its own interface asks for, made before anything is timed:
+Each peer gets inputs in the form of its own interface, prepared before any timing:
 
-    sdpa-f16             K and V as f16 [1, 1, tokens, D], contiguous; of PyTorch's backends the fastest in that case
+    sdpa-f16             K and V as f16 [1, 1, tokens, D], contiguous; the fastest of PyTorch's backends in that case
     flashinfer-f16       K and V as f16 in pages of the case's size; -page16 the same in pages of 16 tokens
     flashinfer-e4m3      K and V as e4m3 in pages of the case's size; -page16 the same in pages of 16 tokens
 
-FlashInfer splits the tokens at page borders, so that pages of 16 give it finer splits than large ones.
+FlashInfer splits the tokens at page boundaries, so pages of 16 give it finer splits than large ones.
 
 Scores are q.k * (scale * k_scale); the bracket is the peer's softmax scale. An f16 V holds v * v_scale, rounded once;
-an e4m3 V holds the codes, and FlashInfer multiplies its f16 output by v_scale, in a kernel of its own. The causal tail,
-in which row r of R sees total-R+1+r tokens, is aligned to the lower right. So is FlashInfer's `causal`; SDPA's
-`is_causal` is aligned to the upper left, where row 0 would see one token.
+an e4m3 V holds the codes, and FlashInfer multiplies its f16 output by v_scale in a separate kernel. Row r of R sees
+total-R+1+r tokens: the causal mask is aligned to the lower right, as FlashInfer's `causal` is. SDPA's `is_causal` is
+aligned to the upper left, where row 0 would see one token.
 
-All layers are captured as one CUDA graph, so that no peer pays for its launches in Python.
+All layers are captured as one CUDA graph, so that no time includes launches from Python.
 """
 
 import importlib
@@ -26,8 +26,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from audit.errors import InputError, PlanError, ToolMissing
-from audit.spec import Array, Case, Inputs, Peer, PeerRun
+from audit import Array, Case, InputError, Inputs, Peer, PeerRun, PlanError, ToolMissing
 
 from .peer_run import LayersRun, first_line
 from .storage import E4M3_NAN, views
@@ -37,9 +36,10 @@ _SUB_PAGE = 16
 
 
 def sdpa(case: Case, layers: Sequence[Inputs], device: str = "cuda") -> PeerRun:
-    """PyTorch's scaled_dot_product_attention, on a GPU by the fastest of its backends, as measured here.
+    """PyTorch's scaled_dot_product_attention; on a GPU by the backend that is fastest here.
 
-    ToolMissing without torch, a GPU, or a backend that runs the case; PlanError, InputError where inputs do not fit.
+    Raises ToolMissing without torch, a GPU, or a backend that runs the case; PlanError or InputError where inputs do
+    not fit.
     """
     torch = _torch(device)
     total = live_total(layers)
@@ -60,10 +60,10 @@ def sdpa(case: Case, layers: Sequence[Inputs], device: str = "cuda") -> PeerRun:
 
 
 def flashinfer(case: Case, layers: Sequence[Inputs], kv: str = "f16", page: int = 0) -> PeerRun:
-    """FlashInfer's paged prefill (fa2), one request; kv is f16 or e4m3, page 0 stands for the case's page size.
+    """FlashInfer's paged prefill (fa2), one request. kv is f16 or e4m3; page 0 means the case's page size.
 
-    One plan serves all layers: their tables may differ, so every layer is laid into the pages of the first one's.
-    ToolMissing without FlashInfer, torch or a GPU; PlanError, InputError where inputs do not fit.
+    One plan serves all layers. Their tables may differ, so every layer is copied into the page order of the first.
+    Raises ToolMissing without FlashInfer, torch or a GPU; PlanError or InputError where inputs do not fit.
     """
     torch = _torch("cuda")
     library = _library("flashinfer")
@@ -86,7 +86,7 @@ def flashinfer(case: Case, layers: Sequence[Inputs], kv: str = "f16", page: int 
     except (RuntimeError, OSError) as error:  # it compiles its kernels here
         raise ToolMissing(
             f"peer flashinfer: could not build or plan its kernels for {kv} and heads of {case.dim}: "
-            f"{first_line(error)}; it needs nvcc, of the CUDA version that torch has, and ninja"
+            f"{first_line(error)}; install ninja and the nvcc of torch's CUDA version"
         ) from error
     calls = []
     for inputs in layers:
@@ -111,12 +111,12 @@ def flashinfer(case: Case, layers: Sequence[Inputs], kv: str = "f16", page: int 
 
 
 def softmax_scale(inputs: Inputs) -> float:
-    """scale * k_scale, the product exact."""
+    """scale * k_scale, exact."""
     return float(inputs["scale"]) * float(inputs["k_scale"])
 
 
 def live_total(layers: Sequence[Inputs]) -> int:
-    """The visible tokens of all layers; PlanError unless the lengths of each are total-R+1 .. total, all positive."""
+    """The visible tokens of all layers. Raises PlanError unless each has positive lengths total-R+1 .. total."""
     lengths = np.asarray(layers[0]["lengths"])
     total = int(lengths.max())
     live = np.arange(total - lengths.size + 1, total + 1)
@@ -125,7 +125,7 @@ def live_total(layers: Sequence[Inputs]) -> int:
         if live[0] < 1 or not np.array_equal(got, live):
             raise PlanError(
                 f"peers: expected the lengths of a live round in every layer, {max(1, live[0])}..{total}, "
-                f"but got {got.tolist()}; time peers at contexts of at least {lengths.size} tokens, without empty rows"
+                f"but got {got.tolist()}; choose a context of at least {lengths.size} tokens, without empty rows"
             )
     return total
 
@@ -133,7 +133,7 @@ def live_total(layers: Sequence[Inputs]) -> int:
 def placement(inputs: Inputs, page: int) -> tuple[Array, Array]:
     """(order, table), i32: physical page i holds logical page order[i], and table[order[i]] = i.
 
-    The pages that tokens are visible in keep their order in memory; those that no visible token needs are left out.
+    Pages with visible tokens keep their order in memory; the others are left out.
     """
     entries = -(-int(np.max(inputs["lengths"])) // page)
     order = np.argsort(np.asarray(inputs["table"]).reshape(-1)[:entries]).astype(np.int32)
@@ -143,7 +143,7 @@ def placement(inputs: Inputs, page: int) -> tuple[Array, Array]:
 def plan_arrays(rows: int, table: Array, page: int, size: int, total: int) -> tuple[Array, Array, Array, Array]:
     """FlashInfer's qo_indptr, kv_indptr, kv_indices and last_page_len, all i32, of one request in pages of `size`.
 
-    A contiguous page of `page` tokens is page / size pages of `size` as it lies; PlanError where that has a remainder.
+    A contiguous page of `page` tokens is also page / size pages of `size`. Raises PlanError where that has a remainder.
     """
     each, rest = divmod(page, size)
     if rest:
@@ -155,7 +155,7 @@ def plan_arrays(rows: int, table: Array, page: int, size: int, total: int) -> tu
 
 
 def decoded(torch: Any, codes: Any, factor: float) -> Any:
-    """e4m3 codes, a tensor of u8, as contiguous f16: exact where the factor is 1, else value * factor rounded once."""
+    """e4m3 codes, a u8 tensor, as contiguous f16: exact where the factor is 1, else value * factor rounded once."""
     values = codes.view(torch.float8_e4m3fn)
     if factor == 1.0:
         return values.to(torch.float16).contiguous()
@@ -163,7 +163,7 @@ def decoded(torch: Any, codes: Any, factor: float) -> Any:
 
 
 def moves(case: Case, kv_bytes: int, page: int | None = None) -> int:
-    """Bytes that a peer must move for one layer: K, V, q, out and, of a paged one, the table (page 0: the case's)."""
+    """Bytes that a peer must move for one layer: K, V, q, out and, if paged, the table (page 0: the case's size)."""
     kv = 2 * case.context * case.dim * kv_bytes
     q_and_out = 2 * case.rows * case.heads * case.dim * 2
     table = 0 if page is None else -(-case.context // (page or case.page)) * 4
@@ -190,8 +190,8 @@ def _upload(
 ) -> tuple[Any, Any]:
     """K and V, u8 [pages, page, 1, D] on the device: logical page order[i] at i (without an order: i at i).
 
-    Tokens behind `total` in the last page become zeros: no peer promises not to read them. InputError where a visible
-    one is NaN.
+    Tokens past `total` in the last page become zeros, since a peer may read them. Raises InputError where a visible
+    token is NaN.
     """
     whole = msgspec.structs.replace(case, axes={**case.axes, "context": table.size * case.page})
     entries = -(-total // case.page)
@@ -202,14 +202,14 @@ def _upload(
         codes = torch.from_numpy(view[table[order]]).to(device)
         codes[last, total - (entries - 1) * case.page :] = 0
         if bool(((codes & E4M3_NAN) == E4M3_NAN).any()):
-            raise InputError(f"peers: expected no NaN in the {total} visible tokens of {name}, but there is one")
+            raise InputError(f"peers: expected no NaN in the {total} visible tokens of {name}, but found one")
         parts.append(codes)
     return parts[0], parts[1]
 
 
 def _tail_bias(torch: Any, rows: int, total: int, device: str) -> Any:
-    """f16 [1, 1, rows, total]: 0 where row r sees the token, -inf elsewhere. Rows lie 16 elements aligned, as the
-    memory-efficient kernel wants them: otherwise it copies the bias in every call."""
+    """f16 [1, 1, rows, total]: 0 where row r sees the token, -inf elsewhere. Rows are aligned to 16 elements, as the
+    memory-efficient kernel requires; otherwise it copies the bias in every call."""
     padded = torch.zeros((1, 1, rows, -(-total // 16) * 16), dtype=torch.float16, device=device)
     bias = padded[..., :total]
     row, token = torch.arange(rows, device=device)[:, None], torch.arange(total, device=device)
@@ -217,7 +217,7 @@ def _tail_bias(torch: Any, rows: int, total: int, device: str) -> Any:
 
 
 def _backends(torch: Any, q: Any, k: Any, v: Any, bias: Any, scale: float) -> Mapping[str, Callable[[], Any]]:
-    """The ways to one layer's [rows, G, D]: q [1, G, rows, D], k and v [1, 1, tokens, D]."""
+    """Calls that compute one layer, [rows, G, D], by backend; q [1, G, rows, D], k and v [1, 1, tokens, D]."""
     attention = torch.nn.functional.scaled_dot_product_attention
     rows, heads = q.shape[2], q.shape[1]
     biased = partial(attention, q, k, v, attn_mask=bias, scale=scale, enable_gqa=True)
@@ -225,7 +225,7 @@ def _backends(torch: Any, q: Any, k: Any, v: Any, bias: Any, scale: float) -> Ma
         return {"SDPA": lambda: biased()[0].transpose(0, 1)}
     backends = torch.nn.attention.SDPBackend
     tail = torch.nn.attention.bias.causal_lower_right(rows, k.shape[2]) if rows > 1 else None
-    # The memory-efficient kernel has no grouped heads; a stride of 0 gives it all of them without a copy.
+    # The memory-efficient kernel has no grouped heads; a stride of 0 repeats the KV head without a copy.
     spread = partial(attention, q, *(x.expand(-1, heads, -1, -1) for x in (k, v)), attn_mask=bias, scale=scale)
     ways = {
         "SDPA, flash": (backends.FLASH_ATTENTION, partial(biased, attn_mask=tail)),

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from audit.spec import Line
+from audit import Line
 
 _SHORT = (1, 31, 32, 33, 63, 64, 65, 128, 129)
 _PAGED = ((1649, 1648), (3297, 3296), (5057, 1648), (8197, 3296))
@@ -18,15 +18,15 @@ LAYOUTS = (
 )
 
 MANY_TILES = Line({"context": 24_577, "page": 3296, "heads": 3, "dim": 64}, first_step_only=True)
-"""Nine or ten tiles a split: a kernel that takes several tiles at a time has to turn its buffers over."""
+"""Nine or ten tiles a split, so that a kernel with several tiles in flight must reuse its buffers."""
 
 REPLAYED = Line({"context": 4096, "page": 1648, "lengths": "replayed"})
-"""A graph captured at 128 tokens serves 127, 129 and 4,096 of them: see `inputs.steps`."""
+"""A graph captured at 128 tokens also serves 127, 129 and 4,096 tokens: see `inputs.steps`."""
 
 
 def contexts(first_steps_from: int, capacity: int) -> tuple[Line, ...]:
-    """Every context of the default plan; from `first_steps_from` tokens on the live step alone; with `--full` the
-    longest, up to the capacity."""
+    """Every context of the default plan, with only the live step from `first_steps_from` tokens on. `--full` adds the
+    longest contexts, up to the capacity."""
     return (
         *(Line({"context": context}) for context in _SHORT),
         *(
@@ -41,7 +41,7 @@ def contexts(first_steps_from: int, capacity: int) -> tuple[Line, ...]:
 
 
 def probes(named: Iterable[tuple[str, int]]) -> tuple[Line, ...]:
-    """Each probe at its context, the live step alone; pages of 1648 where the context is longer than one of 16."""
+    """Each probe at its context, the live step only, in pages of 16 tokens, or of 1,648 where the context is longer."""
     return tuple(
         Line({"context": context, "page": 1648 if context > 1648 else 16}, probe=name, first_step_only=True)
         for name, context in named
@@ -53,5 +53,5 @@ SANITIZED = (
     Line({"context": 300, "page": 1648}, first_step_only=True),
     Line({"context": 97}, capture="smollm2-135m/layer18/rank0", first_step_only=True),
 )
-"""What sanitizers look at: a small case in all its steps, one of the headline geometry in which a split has several
-tiles, and the first tokens of a capture."""
+"""The cases for sanitizers: a small case with all steps, one of the headline geometry with several tiles in a split,
+and the first tokens of a capture."""

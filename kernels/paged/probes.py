@@ -1,8 +1,8 @@
 """Structured inputs of a paged operator: tokens in few classes, chosen so that the result has a closed form.
 
 Random inputs hide a wrong mask, exchanged heads or a token that is counted twice; these designs do not. A design
-follows from the case alone, so that an expectation can be computed without reading pages or the table. Which
-workspace an operator keeps, and what its arithmetic permits, is the operator's own matter (`grouped/probes.py`).
+follows from the case alone, so that the expected result needs neither pages nor the table. Each operator compares its
+own workspace, within the limits of its own arithmetic (`grouped/probes.py`, `scalar/probes.py`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,19 +11,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from audit import formats
-from audit.spec import Array, Case, Inputs, Measured
+from audit import Array, Case, Inputs, Measured, formats
 
 from .inputs import live_lengths, paged
 
 Array64 = NDArray[np.float64]
 
 K_SCALE, V_SCALE = np.float32(0.291), np.float32(1.37)
-"""No powers of two and unequal, like every design's third scale: each shows when dropped, repeated or exchanged."""
+"""Unequal and not powers of two, as the third scale of every design, so that dropping or exchanging one shows."""
 _SCALE = np.float32(0.0773)
 _FAR = 90.0
-"""By how much a score must lie below the maximum to weigh e^-80, where the contract floors the exponent."""
-_ONE = 0x38  # 1.0; the codes that follow are the next larger numbers
+"""How far below the maximum a score must be for the weight e^-80, where the contract floors the exponent."""
+_ONE = 0x38  # 1.0; the following codes are the next larger numbers
 _MINUS = 0x80
 _TILE = 32
 
@@ -39,7 +38,7 @@ class Design:
     values: NDArray[np.uint8]
     """e4m3 [classes, dim]"""
     q: NDArray[np.float16]
-    """[rows, heads, dim], finite also where the row sees nothing"""
+    """[rows, heads, dim], finite even where the row sees nothing"""
     scale: np.float32
     own: NDArray[np.intp] | None = None
     """[rows, heads]: the class whose score exceeds every other one by 90 or more, where the design has such a class"""
@@ -56,7 +55,7 @@ def numbers(codes: NDArray[np.uint8]) -> Array64:
 
 
 def laid_out(case: Case, design: Design, rng: np.random.Generator) -> Inputs:
-    """The design in the case's pages, with live lengths; q of a row that sees nothing is NaN and must reach nothing."""
+    """The design in the case's pages, with live lengths. q of a row that sees nothing is NaN; no result may show it."""
     lengths = live_lengths(case)
     return {
         **paged(case, design.keys[design.classes], design.values[design.classes], rng),
@@ -83,7 +82,7 @@ def one_hot(case: Case) -> Design:
 
 
 def one_hot_high(case: Case) -> Design:
-    """V[t, d] is 1 where (t div D) mod D is d; beside `one_hot` it tells apart all tokens of a context up to D * D."""
+    """V[t, d] is 1 where (t div D) mod D is d; with `one_hot` it distinguishes all tokens of a context up to D * D."""
     return _unweighted(case, _tokens(case) // case.dim % case.dim, _identity(case))
 
 
@@ -95,7 +94,7 @@ def sparse(case: Case) -> Design:
 
 
 def _unweighted(case: Case, classes: NDArray[np.intp], values: NDArray[np.uint8]) -> Design:
-    keys = 16 * np.random.default_rng(16).normal(size=values.shape)  # large, so that a stray q shows
+    keys = 16 * np.random.default_rng(16).normal(size=values.shape)  # large, so that a q that is not 0 shows
     q = np.zeros((case.rows, case.heads, case.dim), np.float16)
     return Design(classes, formats.encode_e4m3(keys), values, q, _SCALE)
 
@@ -104,14 +103,15 @@ def _identity(case: Case) -> NDArray[np.uint8]:
     return np.where(np.eye(case.dim, dtype=bool), _ONE, 0).astype(np.uint8)
 
 
-# ---- All weight on one class, another one for each line ---------------------------------------------------------
+# ---- All weight on one class, a different one for each line ---------------------------------------------------------
 
 
 def position(case: Case, borders: Iterable[int]) -> Design:
     """Each line has all its weight on one token, and V spells the token's number, rotated from dimension to dimension.
 
-    `borders`: where splits, partitions or the like start; pages are added. Those tokens and the ones before them,
-    the first token and every row's last visible one are among the designated, which differ as far as there are enough.
+    `borders`: where splits or partitions start; the starts of pages are added. The designated tokens include those
+    tokens, the ones before them, the first token and the last visible token of every row. They differ where there are
+    enough tokens.
     """
     tokens, dims = _tokens(case), np.arange(case.dim)
     digits = (tokens[:, None] >> 4 * np.arange(5) & 15).astype(np.uint8)
@@ -194,7 +194,7 @@ def tiles(case: Case) -> Design:
     return Design(_tokens(case) % _TILE, *encoded, q.astype(np.float16), scale)
 
 
-# ---- V depends on the dimension alone: whatever the weights, they sum to 1 --------------------------------------
+# ---- V depends on the dimension alone: weights of any kind sum to 1 ---------------------------------------------
 
 
 def dimensions(case: Case) -> Design:
@@ -227,7 +227,7 @@ def _tokens(case: Case) -> NDArray[np.intp]:
 def output(got: Array, expected: Array64, limit: Array64) -> Measured:
     """How far `out` f16 [rows, heads, dim] lies outside the roundings of expected - limit and expected + limit.
 
-    Rounding is monotone, so that it lies between them if what it rounds is within `limit` of `expected`.
+    Rounding is monotone, so `out` lies between them if the rounded value is within `limit` of `expected`.
     """
     low, high = ((expected + side * limit).astype(np.float16).astype(np.float64) for side in (-1, 1))
     outside = np.maximum(np.maximum(low - got, got - high), 0)
@@ -235,13 +235,13 @@ def output(got: Array, expected: Array64, limit: Array64) -> Measured:
 
 
 def measured(dims: str, got: Array, expected: Array64, limit: Array64 | float) -> Measured:
-    """|got - expected| beside its limit. The first name of `dims` tells a reader which array it is as well."""
+    """|got - expected| and its limit. The first name of `dims` also names the array."""
     value = np.abs(got.astype(np.float64) - expected)
     return Measured(value, np.broadcast_to(limit, value.shape), tuple(dims.split(", ")))
 
 
 def worst(*each: Measured) -> Measured:
-    """The one that uses most of its limit somewhere; one that exceeds it, or is NaN, before all that do not."""
+    """The measure that uses most of its limit somewhere. One that exceeds its limit, or is NaN, comes first."""
 
     def used(one: Measured) -> float:
         with np.errstate(all="ignore"):

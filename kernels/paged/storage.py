@@ -1,36 +1,35 @@
-"""Where K and V lie: the layout of a page, and which physical pages serve the context.
+"""Paged storage of K and V: the layout of a page, and the physical pages of the context.
 
-In every layout a storage is u8 [physical pages, page stride], C-contiguous; they differ in where a token lies:
+In every layout a storage is u8 [physical pages, page stride], C-contiguous. Layouts differ in where a token lies:
 
     contiguous   storages k and v, each page [page, 1, D]
-    padded       the same with 8 bytes behind every token and 8 more behind every page
+    padded       the same with 8 bytes after every token and 8 more after every page
     interleaved  one storage kv, each page [2, page, 1, D], K before V: the layout of a real cache
 
-Storage that holds no token of the context is NaN, so that a byte of it in any result shows. Placements:
+Storage without a token of the context is NaN, so that a result that uses it shows. Placements:
 
     near         the pages of the context are the first ones
-    far          they lie beyond 2^31 and beyond 2^32 bytes in turn, more than 2^31 bytes from one to the next. A page's
-                 offset that wraps at 32 bits falls into NaN, or before the storage; all the rest is a hole in a file
+    far          pages lie beyond 2^31 and beyond 2^32 bytes in turn, more than 2^31 bytes from one to the next. A page
+                 offset that wraps at 32 bits falls into NaN, or before the storage; the rest is a hole in a file
 """
 
 from collections.abc import Iterator
 
 import numpy as np
 
-from audit import sparse
-from audit.spec import Array, At, Buffer, Case, Inputs
+from audit import Array, At, Buffer, Case, Inputs, sparse
 
 LAYOUTS = ("contiguous", "padded", "interleaved")
 PLACEMENTS = ("near", "far")
 CANARY = 0
-"""The physical page that no table names: NaN throughout. It stands behind every table, and a table padded with
-zeros would name it too."""
+"""The physical page that no table names; it is all NaN. Its number follows every table in memory, and a table padded
+with zeros would name it too."""
 E4M3_NAN = 0x7F
 _PAD = 8  # bytes; strides are multiples of it
 
 
 def table_entries(case: Case) -> int:
-    """Pages that the context fills: the exact size of the table."""
+    """Pages that the context occupies: the exact size of the table."""
     return int(-(-case.context // case.page))
 
 
@@ -47,7 +46,7 @@ def page_stride(case: Case) -> int:
 
 def physical_pages(case: Case) -> int:
     """Pages of a storage."""
-    return max(pages.stop for pages in (*_of_context(case), *_strangers(case)))
+    return max(pages.stop for pages in (*_of_context(case), *_unnamed_pages(case)))
 
 
 def storage_buffers(case: Case) -> tuple[Buffer, ...]:
@@ -58,12 +57,12 @@ def storage_buffers(case: Case) -> tuple[Buffer, ...]:
         "interleaved": f"part=2 slot={case.page} kv_head=1 dim",
     }[case.layout]
     dims = f"page={physical_pages(case)} {page}"
-    return tuple(Buffer(name, "e4m3", dims, "in", offset=case.base) for name in dict(_places(case)))
+    return tuple(Buffer(name, "e4m3", dims, "in", offset=case.base) for name in dict(_origins(case)))
 
 
 def addresses(case: Case) -> tuple[At, At]:
     """Launch arguments: the first token of physical page 0 of K and of V."""
-    k, v = _places(case)
+    k, v = _origins(case)
     return At(*k), At(*v)
 
 
@@ -74,17 +73,18 @@ def strides(case: Case) -> tuple[np.int64, np.int64, np.int64, np.int64]:
 
 
 def views(case: Case, inputs: Inputs) -> tuple[Array, Array]:
-    """K and V as the contract has them, u8 [physical pages, page, 1, D]: views of the storages, strided."""
+    """K and V in the form of the contract, u8 [physical pages, page, 1, D]: strided views of the storages."""
     shape = (physical_pages(case), case.page, 1, case.dim)
     steps = (page_stride(case), token_stride(case), case.dim, 1)
     k, v = (
-        np.ndarray(shape, np.uint8, np.asarray(inputs[name]).reshape(-1), start, steps) for name, start in _places(case)
+        np.ndarray(shape, np.uint8, np.asarray(inputs[name]).reshape(-1), start, steps)
+        for name, start in _origins(case)
     )
     return k, v
 
 
 def draw_table(case: Case, rng: np.random.Generator) -> Array:
-    """i32 [1, entries]: a physical page of its own for each page of the context, in no order."""
+    """i32 [1, entries]: a distinct physical page for each page of the context, in random order."""
     regions = [rng.permutation(np.array(pages, np.int32)) for pages in _of_context(case)]
     table = np.empty(table_entries(case), np.int32)
     for first, pages in enumerate(regions):
@@ -94,7 +94,7 @@ def draw_table(case: Case, rng: np.random.Generator) -> Array:
 
 
 def empty_storages(case: Case) -> dict[str, Array]:
-    """The storages before any token: NaN; where they are far, holes except for the pages that matter."""
+    """The storages without tokens: NaN; where they are far, holes except in the pages that a kernel might read."""
     storages: dict[str, Array] = {}
     for buffer in storage_buffers(case):
         shape = buffer.shape(case)
@@ -103,34 +103,34 @@ def empty_storages(case: Case) -> dict[str, Array]:
             continue
         storages[buffer.name] = sparse.zeros(shape)
         by_page = storages[buffer.name].reshape(shape[0], -1)
-        for pages in (*_of_context(case), *_strangers(case)):
+        for pages in (*_of_context(case), *_unnamed_pages(case)):
             by_page[pages.start : pages.stop] = E4M3_NAN
     return storages
 
 
-def _places(case: Case) -> tuple[tuple[str, int], tuple[str, int]]:
-    """(buffer, byte) where K and where V begins."""
+def _origins(case: Case) -> tuple[tuple[str, int], tuple[str, int]]:
+    """(buffer, byte offset) of the first token of K and of V."""
     if case.layout == "interleaved":
         return ("kv", 0), ("kv", case.page * token_stride(case))
     return ("k", 0), ("v", 0)
 
 
 def _of_context(case: Case) -> tuple[range, ...]:
-    """Pages from which the table is drawn, region by region in turn."""
+    """Pages from which the table is drawn, from one region and the next in turn."""
     entries = table_entries(case)
     if case.placement == "near":
-        return (range(CANARY + 1, entries + 2),)  # one more than needed: a stranger among them
+        return (range(CANARY + 1, entries + 2),)  # one more than needed, which no table names
     low, high = entries // 2, entries - entries // 2
     beyond_31, beyond_32 = (-(-(2**bits) // page_stride(case)) for bits in (31, 32))
     high_start = beyond_32 + low + 1  # more than 2^31 bytes from all of the low region
     return range(high_start, high_start + high), range(beyond_31, beyond_31 + low)
 
 
-def _strangers(case: Case) -> Iterator[range]:
-    """Pages that no table names and that are NaN, the canary among them."""
+def _unnamed_pages(case: Case) -> Iterator[range]:
+    """Pages that no table names and that are NaN, including the canary."""
     if case.placement == "near":
         yield range(CANARY, CANARY + 1)
         return
-    yield range(CANARY, table_entries(case) + 3)  # where the high region's offsets fall, modulo 2^32
+    yield range(CANARY, table_entries(case) + 3)  # where the offsets of the high region fall, modulo 2^32
     for pages in _of_context(case):
         yield range(pages.stop, pages.stop + 1)

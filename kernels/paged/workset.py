@@ -1,10 +1,10 @@
-"""The working set that `audit bench` times: that of a model's attention layers late in a long context."""
+"""The working set that `audit bench` times: the attention layers of a model late in a long context."""
 
 from collections.abc import Mapping
 
 import msgspec
 
-from audit.spec import AxisValue, Bench, Case, Inputs
+from audit import AxisValue, Bench, Case, Inputs
 
 from .inputs import live_lengths
 from .peers import PEERS
@@ -14,13 +14,13 @@ _AXES: Mapping[str, AxisValue] = {"context": 261_888, "page": 1648, "layout": "i
 _CONTEXTS = (1_024, 32_768, 65_536, 131_072, 261_888)
 
 
-def see(case: Case, _inputs: Inputs, context: int) -> Inputs:
-    """Row lengths of a live round at `context` tokens; everything else stays as it lies."""
+def at_context(case: Case, _inputs: Inputs, context: int) -> Inputs:
+    """The row lengths of a live round at `context` tokens; all other inputs stay."""
     return {"lengths": live_lengths(_at(case, context))}
 
 
-def moved(case: Case, context: int) -> int:
-    """Bytes of K and V that some row sees, of their table entries, of q, lengths and out, each once."""
+def moved_bytes(case: Case, context: int) -> int:
+    """Bytes of the visible K and V, of their table entries, and of q, lengths and out, each counted once."""
     slots = case.rows * case.heads
     return int(2 * context * case.dim + 4 * table_entries(_at(case, context)) + 4 * slots * case.dim + 4 * case.rows)
 
@@ -29,4 +29,4 @@ def _at(case: Case, context: int) -> Case:
     return msgspec.structs.replace(case, axes={**case.axes, "context": context})
 
 
-BENCH = Bench(_AXES, _CONTEXTS, see, moved, peers=PEERS)
+BENCH = Bench(_AXES, _CONTEXTS, at_context, moved_bytes, peers=PEERS)

@@ -1,12 +1,12 @@
 // scalar, variant `control`: the plain reading of kernels/CONTRACT.md, the ancestor of every other variant.
 //
-// It includes nothing of the project, so that a fault in code which the others share cannot hide here.
+// It includes nothing of the project, so that a fault in code that the others share cannot hide here.
 // One block serves one head of one partition and reads K and V for itself, a byte at a time.
 //
 //   scalar_control_partitions<G, D>   grid (256, G), block 256, no dynamic shared memory
 //   scalar_control_reduce<G, D>       grid (G), block 256, no dynamic shared memory
 //
-// The grid never depends on the length, which is read on the device: one captured graph serves every length.
+// The length is read on the device and never changes the grid: one captured graph serves every length.
 // Compile without contraction (--fmad=false, -ffp-contract=off): only __fmaf_rn is a fused multiply-add.
 #include <cuda_fp16.h>
 
@@ -62,8 +62,8 @@ __device__ __forceinline__ float max_to_lane_0(float x, int o) {
   return x;
 }
 
-// The tree over each warp, then the tree over the 8 warps, and the result to all threads. warp_value [8],
-// shared, serves one call only: other threads may still read it when this returns.
+// The tree over each warp, then the tree over the 8 warps; all threads return the result. warp_value [8], in shared
+// memory, serves one call only: other threads may still read it when this returns.
 __device__ __forceinline__ float block_sum(float x, float* warp_value) {
   const int warp = threadIdx.x / 32;
   const int lane = threadIdx.x % 32;
@@ -104,8 +104,8 @@ __device__ __forceinline__ long long token_offset(const int* table, int page, in
 }  // namespace control
 
 // q f16 [1, G, D]; k, v e4m3 [pages, page, 1, D], strides in bytes; table i32 [n]; lengths i32 [1];
-// partial f32 [1, G, 256, D], normalised and v-scaled; maximum, sums f32 [1, G, 256]. Partitions with a
-// token < length are written, no other.
+// partial f32 [1, G, 256, D], normalised and v-scaled; maximum, sums f32 [1, G, 256]. Only partitions
+// with a token < length are written.
 template <int G, int D>
 __global__ void __launch_bounds__(control::kThreads)
     scalar_control_partitions(const __half* q, const unsigned char* k, const unsigned char* v,
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(control::kThreads)
   }
 }
 
-// out f16 [1, G, D]; one block for each head. A length of 0 or less is zeros, and the workspace is not read.
+// out f16 [1, G, D]; one block for each head. A length of 0 or less gives zeros without reading the workspace.
 template <int G, int D>
 __global__ void __launch_bounds__(control::kThreads)
     scalar_control_reduce(const int* lengths, const float* partial, const float* maximum, const float* sums,

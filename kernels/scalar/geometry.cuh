@@ -10,7 +10,7 @@ constexpr int kPartitions = 256;  // no more than threads: the reducer's thread 
 constexpr int kPartitionTokens = 1024;
 constexpr float kNoMaximum = -1e20f;  // 0xE0AD78EC: below every score
 
-// Partitions that exist for a length; 0 for none.
+// Partitions that exist for a length. There is none for a length of 0 or less.
 __device__ __forceinline__ int active_partitions(int length) {
   return length > 0 ? (length + kPartitionTokens - 1) / kPartitionTokens : 0;
 }

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from audit.spec import Array, Buffer, Case, Inputs, Operator, Shape
+from audit import Array, Buffer, Case, Inputs, Operator, Shape
 
 from ..paged import axes, inputs, plans, workset
-from ..standing import placed
-from .judgement import BOUNDS, CAPACITY, MUTATIONS, REFERENCES, admit, omissions, partitions, precast
+from .acceptance import BOUNDS, CAPACITY, MUTATIONS, REFERENCES, active_partitions, admit, omissions, precast
 from .probes import SCALAR_PROBES
 from .variants import VARIANTS
 
@@ -23,7 +22,7 @@ PROBES = (
     ("biased", 65),
     ("sparse", 1649),
 )
-"""Each probe at the shortest context that shows what it is for."""
+"""Each probe with the shortest context in which it can find its faults."""
 
 
 def buffers(case: Case) -> tuple[Buffer, ...]:
@@ -39,13 +38,13 @@ def buffers(case: Case) -> tuple[Buffer, ...]:
 
 
 def written(_case: Case, given: Inputs) -> Mapping[str, Array]:
-    """The partitions that the length reaches, of the workspace; the output always."""
-    mask = np.arange(PARTITIONS) < partitions(given)
+    """The partitions that have a token; the output always."""
+    mask = np.arange(PARTITIONS) < active_partitions(given)
     return {"partial": mask[:, None], "maximum": mask, "sums": mask}
 
 
 def steps(case: Case, given: Inputs) -> Mapping[str, Inputs]:
-    """All but tail_zero and first_zero: with one row they are the same as all_zero."""
+    """All steps but tail_zero and first_zero, which equal all_zero where there is one row."""
     same = ("tail_zero", "first_zero")
     return {name: step for name, step in inputs.steps(case, given).items() if name not in same}
 
@@ -55,7 +54,7 @@ scalar = Operator(
     axes=axes.axes(rows=(1,), capacity=CAPACITY),
     buffers=buffers,
     inputs=inputs.generated,
-    variants=placed("scalar", VARIANTS),
+    variants=VARIANTS,
     references=REFERENCES,
     bounds=BOUNDS,
     shapes=[Shape("q1", {"rows": 1})],

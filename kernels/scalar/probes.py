@@ -2,7 +2,7 @@
 
 Every limit follows from the operations of kernels/CONTRACT.md, section 6, with u = 2^-24: a rounded binary32
 operation errs by a factor of at most 1 + u. Counts of such factors are rounded up, which covers terms of second
-order. Nothing here comes from `references/` but where each partition begins. There is one row, and it sees every token.
+order. From `references/` this file takes only where each partition begins. There is one row, and it sees every token.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from audit.spec import Array, Case, Inputs, Measured, Probe
+from audit import Array, Case, Inputs, Measured, Probe
 
 from ...references.splits import partitions, total_of
 from ..paged import probes as designs
@@ -32,7 +32,7 @@ _TREES = 8
 """Those of the reducer's total: 5 and 3 levels of the trees."""
 
 
-# ---- Closed forms: whichever array uses most of its limit -------------------------------------------------------
+# ---- Closed forms; each returns the array that uses most of its limit -------------------------------------------
 
 
 def equal_weights(design: Design, lengths: Lengths, got: Got) -> Measured:
@@ -56,7 +56,7 @@ def equal_weights(design: Design, lengths: Lengths, got: Got) -> Measured:
 
 def own_class(design: Design, lengths: Lengths, got: Got) -> Measured:
     """All weight on a line's own class, whose V is the output; a partition with n of its tokens has exactly their
-    score as maximum and n as sums, and its partial is v_scale * V. Of one with other tokens only, nothing is said.
+    score as maximum and n as sums, and its partial is v_scale * V. A partition without own tokens is not constrained.
 
     Every other token weighs e^-80 = 1.8e-35. What such tokens, and those before the first own one, leave in a sum or
     numerator is below 2^-60 of it, and adding that rounds to no change; so it is with the reducer's weights. V are
@@ -68,19 +68,20 @@ def own_class(design: Design, lengths: Lengths, got: Got) -> Measured:
     dots = (design.q.astype(np.float64) * numbers(design.keys[design.own])).sum(axis=-1).astype(np.float32)
     # q.k is exact; scale * k_scale is rounded, and its product with q.k, here as in the contract.
     scores = np.broadcast_to((dots * (design.scale * designs.K_SCALE)).astype(np.float64), tokens.shape)
-    unsaid = tokens == 0
-    # A single token is weighed by 1/1, and v_scale * V rounds once, here too.
+    unconstrained = tokens == 0
+    # The weight of a single token is 1/1, so v_scale * V rounds once, here too.
     once = (_GAIN * values).astype(np.float32).astype(np.float64)
     single = (tokens == 1)[..., None]
     stored = _partial(got, tokens)
-    means = np.where(unsaid[..., None], stored, np.where(single, once, _GAIN * values))  # unsaid: only a NaN fails
+    # Where unconstrained, a partial is compared with itself, so that only a NaN fails.
+    means = np.where(unconstrained[..., None], stored, np.where(single, once, _GAIN * values))
     limit = np.where(single, 0, (_NORMALISING + 1) * U * np.abs(_GAIN * values))
     partial = measured("partial partition, row, head, dim", stored, means, limit)
     number = tokens.sum(axis=0)[..., None]
     expected = np.where(number == 1, once, _GAIN * values)
     factors = len(tokens) + _NORMALISING + _REDUCING + 1  # as in `equal_weights`
     outputs = _outputs(got, expected, np.where(number == 1, 0, factors * U * np.abs(expected)))
-    return worst(*_exact_sums(got, scores, tokens, unsaid), partial, *outputs)
+    return worst(*_exact_sums(got, scores, tokens, unconstrained), partial, *outputs)
 
 
 def two_levels(design: Design, lengths: Lengths, got: Got) -> Measured:
@@ -112,14 +113,14 @@ def _partial(got: Got, tokens: Tokens) -> Array64:
 
 
 def _exact_sums(
-    got: Got, scores: Array64, tokens: Tokens, unsaid: NDArray[np.bool_] | None = None
+    got: Got, scores: Array64, tokens: Tokens, unconstrained: NDArray[np.bool_] | None = None
 ) -> tuple[Measured, Measured]:
     """maximum and sums of every active partition, without any error; all of [partitions, row, heads]."""
     maximum, sums = (_lines(got[name], len(tokens)).astype(np.float64) for name in ("maximum", "sums"))
-    said = np.ones(tokens.shape, np.bool_) if unsaid is None else ~unsaid  # elsewhere only a NaN fails
+    exact = np.ones(tokens.shape, np.bool_) if unconstrained is None else ~unconstrained  # elsewhere only a NaN fails
     return (
-        measured("maximum partition, row, head", maximum, np.where(said, scores, maximum), 0),
-        measured("sums partition, row, head", sums, np.where(said, tokens, sums), 0),
+        measured("maximum partition, row, head", maximum, np.where(exact, scores, maximum), 0),
+        measured("sums partition, row, head", sums, np.where(exact, tokens, sums), 0),
     )
 
 

@@ -1,7 +1,7 @@
-// The contract's trees over the 8 warp values of a block. Every thread climbs for itself: no barrier is
-// needed but the one that publishes the values.
+// The contract's trees over the 8 warp values of a block. Every thread computes the whole tree, so the only barrier is
+// the one that publishes the values.
 #pragma once
-#include "../paged/arithmetic.cuh"
+#include "../paged/trees.cuh"
 #include "geometry.cuh"
 
 namespace scalar {

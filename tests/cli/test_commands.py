@@ -34,12 +34,53 @@ def test_findings_exit_1_and_json_is_one_object(softmax_project: Path, audit: Au
     ran = audit(softmax_project, "run", "--shape", "softmax", "--axis", "n=33", "--json")
     assert ran.code == 1
     assert set(ran.json) == {
-        "verdict", "planned", "ran", "passed", "failed", "inconclusive", "evidence", "seconds"
+        "shape", "verdict", "planned", "ran", "passed", "failed", "inconclusive", "seconds", "vacuous", "findings",
+        "evidence", "page",
     }  # fmt: skip
     assert (ran.json["verdict"], ran.json["planned"], ran.json["ran"]) == ("fail", 3, 3)
     assert (ran.json["passed"], ran.json["failed"]) == (2, 1)
     assert ran.failed() == {"bytes"}
-    assert "[3/3]" in ran.err
+    assert (softmax_project / ran.json["page"]).is_file()
+    (finding,) = ran.json["findings"]
+    assert (finding["check"], finding["variant"], finding["verdict"]) == ("bytes", "wrong", "fail")
+    assert (finding["case"], finding["steps"]) == ("softmax/seed1/rows=7,n=33", ["live", "restore"])
+    assert "elements differ, the first y[rows=" in finding["detail"]
+    assert (int(finding["measured"]) > 0, finding["limit"]) == (True, "0")
+    assert finding["where"].startswith("y[rows=")
+    assert "[3/3] 2 passed, 1 failed" in ran.err
+
+
+def test_json_of_a_pass_has_no_findings(softmax_project: Path, audit: Audit) -> None:
+    ran = audit(softmax_project, "run", "--axis", "n=33", "--variant", "fast", "--json")
+    assert (ran.code, ran.json["findings"]) == (0, [])
+
+
+def test_json_of_sanitizers_has_findings(softmax_project: Path, audit: Audit) -> None:
+    source = softmax_project / "kernels/wrong.cu"
+    text = source.read_text()
+    start = text.index("{", text.index("softmax_wrong")) + 1
+    source.write_text(f"{text[:start]}\n  if (threadIdx.x == 0) __syncthreads();{text[start:]}")
+    ran = audit(softmax_project, "sanitize", "--tool", "synccheck", "--variant", "wrong", "--json")
+    assert ran.code == 1, ran.out + ran.err
+    assert (ran.json["shape"], ran.json["verdict"]) == ("softmax", "fail")
+    assert (softmax_project / ran.json["page"]).is_file()
+    findings = [finding for finding in ran.json["findings"] if finding["variant"] == "wrong"]
+    assert findings
+    for finding in findings:
+        assert set(finding) == {"check", "variant", "case", "steps", "verdict", "detail", "measured", "limit", "where"}
+        assert (finding["check"], finding["verdict"], finding["limit"]) == ("synccheck", "fail", "0")
+        assert "kernels/wrong.cu:" in finding["where"]
+
+
+def test_json_of_a_tool_that_is_missing_gives_the_reason(softmax_project: Path, audit: Audit, tmp_path: Path) -> None:
+    ran = audit(
+        softmax_project, "sanitize", "--tool", "synccheck", "--variant", "control", "--json",
+        PATH=str(tmp_path), KERNEL_AUDIT_CACHE=str(tmp_path / "cache"),
+    )  # fmt: skip
+    assert ran.code == 3, ran.out + ran.err
+    (finding,) = ran.json["findings"]
+    assert (finding["verdict"], finding["measured"], finding["where"]) == ("inconclusive", None, "")
+    assert "g++" in finding["detail"]
 
 
 def test_text_output_names_the_failure_and_the_report(softmax_project: Path, audit: Audit) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from junitparser import JUnitXml
 
+from audit.gate.policy import EVERYDAY, load_policy
 from audit.project import Project, find_project
 
 from ..conftest import Ran
@@ -34,6 +36,13 @@ def test_it_runs_what_can_run_here_and_passes(project: Project, audit: Audit) ->
     assert ran.out.splitlines()[-1].startswith("pass: of ")
     assert "pass: 4 of 4 passed" in ran.err
     assert sum(path.is_dir() for path in (project.root / "runs").iterdir()) == 2
+    (page,) = (project.root / "runs").glob("gate-*-everyday.html")
+    assert ran.err.splitlines()[-1] == f"page of the gate: {page}"
+    shown = page.read_text()
+    assert "Pass — gate, policy everyday" in shown
+    linked = re.findall(r'href="([^#"]+)"', shown)
+    assert {(page.parent / target).is_file() for target in linked} == {True}
+    assert any(target.endswith("/report.html") and not target.startswith("..") for target in linked)
     (suite,) = JUnitXml.fromfile(str(project.root / "gate.xml"))
     verdict = json.loads((project.root / "gate.json").read_bytes())
     assert suite.tests == len(verdict["conditions"])
@@ -42,6 +51,7 @@ def test_it_runs_what_can_run_here_and_passes(project: Project, audit: Audit) ->
     again = audit(project.root, "gate", "--evidence", "runs", "--format", "json", "--policy", "release")
     assert (again.code, again.json["policy"], again.err) == (0, "release", "")
     assert sum(path.is_dir() for path in (project.root / "runs").iterdir()) == 2
+    assert list((project.root / "runs").glob("gate-*.html")) == [page]  # nothing was run, so there is no new page
     # The same verdict, for GitHub: a summary of its own, annotations on stdout.
     source = project.root / "kernels/fast.cu"
     source.write_text(source.read_text() + "\n")
@@ -56,6 +66,9 @@ def test_without_running_it_is_inconclusive(project: Project, audit: Audit) -> N
     ran = audit(project.root, "gate", "--no-run")
     assert ran.code == 3
     assert "inconclusive audits softmax on host: 0 passed, 4 missing" in ran.out
+    assert "`audit gate` runs what is missing" in ran.out
+    assert "pass         " not in ran.out
+    assert "pass         audits softmax on cuda" in audit(project.root, "gate", "--no-run", "--verbose").out
     assert not (project.root / "runs").exists()
 
 
@@ -74,12 +87,34 @@ def test_a_finding_exits_1_with_sarif(project: Project, audit: Audit) -> None:
     assert uris == {"kernels/wrong.cu"}
 
 
+def test_a_page_on_stdout_and_in_a_file(project: Project, audit: Audit) -> None:
+    ran = audit(project.root, "gate", "--no-run", "--format", "html", "--also", "html=below.html")
+    assert ran.code == 3
+    assert ran.out.startswith("<!doctype html>")
+    assert "Inconclusive — gate, policy everyday" in ran.out
+    assert "<code>audit report reports/" in ran.out  # where stdout goes is not known, so nothing is linked
+    assert re.search(r'href="reports/[^"]+/report.html"', (project.root / "below.html").read_text())
+
+
+def test_help_shows_the_least_policy(softmax_project: Path, audit: Audit) -> None:
+    refused = audit(softmax_project, "gate")
+    assert refused.code == 2
+    assert "`audit gate --help` shows the least that it needs" in refused.err
+    told = audit(softmax_project, "gate", "--help").out
+    example = told[told.index("[[tool.kernel-audit.gate") :]
+    settings = softmax_project / "pyproject.toml"
+    settings.write_text(f"{settings.read_text()}\n{example}")
+    (rule,) = load_policy(find_project(softmax_project), EVERYDAY).audits
+    assert (rule.shapes, rule.device) == (("softmax",), "host")
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--policy", "nightly"), "expected a policy of"),
+        (("--policy", "nightly"), "--policy: expected one of everyday, release, but got 'nightly'"),
         (("--evidence", "nowhere"), "expected a folder of evidence"),
-        (("--also", "pdf=x"), "expected FORMAT=FILE"),
+        (("--also", "junit"), "expected FORMAT=FILE"),
+        (("--also", "pdf=x"), "expected one of text, html, json"),
         (("--no-run", "--output", "/proc/none/x"), "cannot be written there"),
     ],
 )

@@ -13,7 +13,7 @@ import msgspec
 from audit.case import audit_case
 from audit.compile.identity import BuildIdentity
 from audit.gate import baseline
-from audit.gate.evaluate import evaluate
+from audit.gate.decision import decide
 from audit.gate.policy import load_policy
 from audit.gate.verdict import Condition, Gate
 from audit.plan import Backend
@@ -198,7 +198,7 @@ def looked(made: Project, *places: str) -> list[Verification]:
 def judge(made: Project, policy: str = "everyday", today: date = TODAY) -> Gate:
     """The gate over what is retained and given; the project's settings are read afresh."""
     fresh = find_project(made.root)
-    return evaluate(
+    return decide(
         fresh,
         policy,
         load_policy(fresh, policy),

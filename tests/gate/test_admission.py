@@ -1,4 +1,4 @@
-"""What is admitted stands on evidence that is there, unaltered, and passes; a closed variant says what closed it."""
+"""What is admitted stands on evidence that is present, unaltered, and passes; a closed variant says what closed it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from audit.records.run import RunRecord
 
 from ..bench.records import bench, pair, point
 from .made import audited_builds, condition, judge, rewrite
-from .test_evaluate import fails, only
+from .test_decision import fails, only
 
 
 def standing(project: Project, name: str, said: str) -> Project:
@@ -41,13 +41,13 @@ def named(project: Project) -> str:
 def test_evidence_that_is_there_and_passes(project: Project) -> None:
     found = admitted(project, named(project))
     assert (found.verdict, found.measured, found.detail) == ("pass", "1", "")
-    assert found.required == "1 with evidence that is there, unaltered, and passes"
+    assert found.required == "1 with evidence that is present, unaltered, and passes"
 
 
 def test_evidence_that_is_not_there(project: Project) -> None:
     found = admitted(project, '"reports/none", "../elsewhere"')
     assert (found.verdict, found.measured) == ("fail", "0")
-    assert found.detail == "fast: its evidence is not there: reports/none, ../elsewhere"
+    assert found.detail == "fast: its evidence is missing: reports/none, ../elsewhere"
 
 
 def test_evidence_that_was_altered(project: Project) -> None:
@@ -56,7 +56,7 @@ def test_evidence_that_was_altered(project: Project) -> None:
     page.write_bytes(page.read_bytes() + b" ")
     found = admitted(project, place)
     assert found.verdict == "fail"
-    assert "is not as it was: altered" in found.detail
+    assert "cannot be used: altered" in found.detail
 
 
 def test_evidence_that_fails(project: Project) -> None:
@@ -122,7 +122,7 @@ def test_a_bench_of_other_bytes_admit_nothing(project: Project, differing: int, 
 
 @pytest.mark.parametrize(
     ("place", "verdict", "detail"),
-    [("reports", "pass", ""), ("reports/none", "inconclusive", "wrong: its evidence is not there: reports/none")],
+    [("reports", "pass", ""), ("reports/none", "inconclusive", "wrong: its evidence is missing: reports/none")],
 )
 def test_a_closed_variant_names_what_is_there(project: Project, place: str, verdict: str, detail: str) -> None:
     made = standing(project, "wrong", f'status="closed", why="slow", evidence=("{place}",)')

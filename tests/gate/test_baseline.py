@@ -12,7 +12,7 @@ from audit.gate import baseline
 from audit.project import Project, find_project
 
 from .made import judge, rewrite, wrong
-from .test_evaluate import fails, only
+from .test_decision import fails, only
 
 ENTRY = '[[accepted]]\nfingerprint = "{}"\nreason = "known"\nexpires = 2026-12-31\n'
 

@@ -13,7 +13,7 @@ from audit.project import Project, find_project
 from audit.records.sanitize import SanitizeRecord, Tool
 
 from .made import RACE, condition, judge, session, write_session, wrong
-from .test_evaluate import SUPPRESSION, only
+from .test_decision import SUPPRESSION, only
 
 RULE = """
 [[tool.kernel-audit.gate.everyday.sanitizers]]

@@ -14,6 +14,7 @@ from junitparser import Error, Failure, JUnitXml, TestSuite
 
 from audit.gate.formats import FORMATS
 from audit.gate.formats.github import ANNOTATIONS, LIMIT, commands, summary
+from audit.gate.formats.text import text
 from audit.gate.verdict import SCHEMA, Condition, Gate, GateFinding, Place, overall
 
 from ..schemas import SARIF, errors, schema
@@ -62,13 +63,30 @@ def test_text_tells_the_worst_first_and_the_verdict_last() -> None:
     assert not {"\x1b", "\x00", "\u202e", "\r"} & set("".join(lines))
 
 
+def test_text_counts_what_holds_and_lists_it_on_demand() -> None:
+    brief, whole = text(gate()), text(gate(), verbose=True)
+    assert "audits q6 on host" not in brief
+    assert "1 condition holds; --verbose shows it" in brief
+    assert "2 conditions hold; --verbose lists them" in text(gate((*CONDITIONS, CONDITIONS[0])))
+    assert "pass         audits q6 on host: 21 passed (required: 21 passed)" in whole
+    assert "--verbose" not in whole
+    assert "warn         sources q6 on cuda" in brief  # a warning lets pass, and is still shown
+    assert brief.splitlines()[-1] == whole.splitlines()[-1]
+
+
+def test_text_of_a_pass_is_two_lines() -> None:
+    assert text(gate(CONDITIONS[:1], ())).splitlines() == [
+        "1 condition holds; --verbose shows it",
+        "pass: of 1 conditions 1 hold (policy everyday)",
+    ]
+
+
 def test_json_is_the_whole_verdict() -> None:
     assert msgspec.json.decode(FORMATS["json"](gate()), type=Gate) == gate()
 
 
 def test_junit_is_read_by_junitparser() -> None:
-    text = FORMATS["junit"](gate())
-    suites = JUnitXml.fromstring(text.encode())
+    suites = JUnitXml.fromstring(FORMATS["junit"](gate()).encode())
     (suite,) = suites
     assert isinstance(suite, TestSuite)
     assert (suite.tests, suite.failures, suite.errors, suite.name) == (4, 1, 1, "gate everyday")
@@ -179,10 +197,10 @@ def test_a_summary_has_a_row_for_each_condition() -> None:
 
 def test_a_summary_stays_below_its_limit_and_says_so() -> None:
     many = tuple(Condition(f"c{n}", "1", "0", "fail", "\N{SNOWMAN}" * 10_000) for n in range(2000))
-    text = summary(gate(many, ()))
-    assert 500_000 < len(text.encode()) < LIMIT == 2**20
-    shown = sum(line.startswith("| ❌") for line in text.splitlines())
-    assert f"and {2000 - shown} more lines" in text
+    page = summary(gate(many, ()))
+    assert 500_000 < len(page.encode()) < LIMIT == 2**20
+    shown = sum(line.startswith("| ❌") for line in page.splitlines())
+    assert f"and {2000 - shown} more lines" in page
 
 
 def test_annotations_are_at_most_ten_commands_of_one_line() -> None:

@@ -1,4 +1,4 @@
-"""Kernels are audited in the process of their tests, which has loaded what an audit needs."""
+"""The tests of kernels audit in their own process, which has already imported everything an audit needs."""
 
 from __future__ import annotations
 
@@ -17,4 +17,4 @@ def audit(audit_here: Callable[..., Ran]) -> Callable[..., Ran]:
 
 @pytest.fixture(autouse=True)
 def _kernels_alone(kernels_alone: None) -> None:
-    """In all tests of kernels."""
+    """Use `kernels_alone` in all tests of kernels."""

@@ -21,7 +21,7 @@ GROUPED = find_project(ROOT).operators["grouped"]
 def run_one_block(
     root: Path, folder: Path, name: str, context: int, tool: Tool = "racecheck", schedule: int = 0, page: int = 1648
 ) -> tuple[HostRun, Observation]:
-    """Variant `name` with its sources as they stand in `root`, two rows of three heads of 64; `folder` is made."""
+    """Run variant `name` with the sources of `root`: two rows of three heads of 64 dimensions. Makes `folder`."""
     variant = GROUPED.variant(name)
     case = GROUPED.case(GROUPED.shapes[0], {"heads": 3, "dim": 64, "context": context, "page": page}, seed=1)
     inputs = GROUPED.inputs(case, case.rng())

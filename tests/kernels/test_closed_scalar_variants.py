@@ -1,4 +1,4 @@
-"""The closed variants of the scalar operator: control's bytes, by another schedule of PV loads, and only when named."""
+"""Closed variants of the scalar operator: the bytes of control with another schedule of PV loads, run only by name."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ def test_it_follows_the_lengths(audit: Callable, tmp_path: Path, variant: str) -
 def test_another_schedule_of_sums_is_caught(
     audit: Callable, own_project: Path, variant: str, old: str, new: str
 ) -> None:
-    ran = audit(planted(own_project, "kernels/scalar/pv_schedules.cuh", (old, new)), *words(variant, 33))
+    ran = audit(planted(own_project, "kernels/scalar/closed/pv_schedules.cuh", (old, new)), *words(variant, 33))
     assert ran.code == 1, ran.out + ran.err
     assert "bytes" in ran.failed()
     assert {result["variant"] for result in ran.results() if result["verdict"] == "fail"} == {variant}
 
 
 def test_no_token_past_the_length_is_asked_for(audit: Callable, own_project: Path) -> None:
-    """16 tokens fill the one page that the table names; the entry behind it names one that no memory holds."""
+    """16 tokens fill the one page that the table names; the entry after it names a page outside all memory."""
     planted(own_project, "kernels/paged/axes.py", (TRAP, PAST_ALL_MEMORY))
     for variant in CLOSED:
         clean = audit(own_project, *words(variant, 16))
         assert clean.code == 0, clean.out + clean.err
-    planted(own_project, "kernels/scalar/pv_schedules.cuh", ("i + 1 < tokens;", "i < tokens;"))
+    planted(own_project, "kernels/scalar/closed/pv_schedules.cuh", ("i + 1 < tokens;", "i < tokens;"))
     ran = audit(own_project, *words("pv_prefetch", 16))
     assert ran.code == 1, ran.out + ran.err
     assert "completion" in ran.failed()

@@ -1,4 +1,4 @@
-"""The grouped variants that were given up: still their parents' bytes, `fp64_sum` excepted, and never run unasked."""
+"""Closed grouped variants: the bytes of their parents, except `fp64_sum`, and never run unless named."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLOSED = {variant.name: variant for variant in GROUPED.variants if variant.statu
 SAME_BYTES = ("n64", "register_softmax", "m8n32_qk", "operand_rotation")
 SMALL = {"heads": [3], "dim": [64]}
 SPLITS_OF_TWO_AND_THREE = 5121
-"""The smallest context at which a split with an odd number of tiles has another behind it."""
+"""The smallest context at which a split with an odd number of tiles is followed by another."""
 
 
 def words(shape: str, variants: tuple[str, ...], **axes: list[int]) -> list[str]:
@@ -63,15 +63,16 @@ def test_fp64_sum_has_other_bytes_and_no_other_finding(audit: Callable, tmp_path
 @pytest.mark.parametrize(
     ("variant", "file", "find", "replace", "axes"),
     [
-        ("n64", "splits.cuh", "panel + i < tiles.end ?", "true ?",
+        ("n64", "staged/splits.cuh", "panel + i < tiles.end ?", "true ?",
          {**SMALL, "context": [SPLITS_OF_TWO_AND_THREE]}),
-        ("register_softmax", "register_rows.cuh", "factors.x[i] = of_slot(rescale, row_tile * kTileRows, row_of[i]);",
+        ("register_softmax", "closed/register_rows.cuh",
+         "factors.x[i] = of_slot(rescale, row_tile * kTileRows, row_of[i]);",
          "factors.x[i] = of_slot(rescale, row_tile * kTileRows, i);", {**SMALL, "context": [65]}),
         pytest.param(
-            "m8n32_qk", "products.cuh", "m.q[slot] : m.k[token]", "m.q[slot] : m.k[token + (Variant::qk_slots < 16)]",
+            "m8n32_qk", "staged/products.cuh", "return m.k[token];", "return m.k[token + (Slots < 16)];",
             {**SMALL, "context": [33]}, marks=pytest.mark.full),
         pytest.param(
-            "operand_rotation", "products.cuh", "? wmma::mem_col_major", "? wmma::mem_row_major",
+            "operand_rotation", "closed/operand_rotation.cu", "wmma::mem_col_major", "wmma::mem_row_major",
             {**SMALL, "context": [33]}, marks=pytest.mark.full),
     ],
     ids=SAME_BYTES,

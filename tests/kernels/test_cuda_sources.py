@@ -1,4 +1,4 @@
-"""The CUDA sources compile for three architectures, and say how much shared memory a launch must give."""
+"""The CUDA sources compile for three architectures, and state the shared memory of their launches."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ KERNELS = ROOT / "kernels"
 GEOMETRIES = [(6, 256), (3, 64)]
 
 
-def _source(kernel: str) -> Path:
-    return KERNELS / "grouped" / f"{kernel}.cu"
+def _source(kernel: str, root: Path = ROOT) -> Path:
+    return root / find_project(ROOT).operators["grouped"].variant(kernel).code.path
 
 
 def _entries(kernel: str) -> list[str]:
@@ -30,14 +30,14 @@ def _entries(kernel: str) -> list[str]:
 
 def _compile(root: Path, kernel: str) -> CubinBuild:
     try:
-        return compile_cubin(root, root / "kernels" / "grouped" / f"{kernel}.cu", _entries(kernel))
+        return compile_cubin(root, _source(kernel, root), _entries(kernel))
     except ToolMissing as missing:
         pytest.skip(str(missing))
 
 
 def _edited_copy(kernel: str, root: Path, text: str) -> None:
     shutil.copytree(KERNELS, root / "kernels", ignore=shutil.ignore_patterns("*.py", "__pycache__"))
-    (root / "kernels" / "grouped" / f"{kernel}.cu").write_text(text, encoding="utf-8")
+    _source(kernel, root).write_text(text, encoding="utf-8")
 
 
 @pytest.mark.parametrize("kernel", ["control", "shared_kv"])
@@ -51,10 +51,10 @@ def test_every_entry_is_in_the_cubin(kernel: str) -> None:
 
 
 INSTRUCTION = {"sm_75": "HMMA.1688.F32", "sm_80": "HMMA.16816.F32", "sm_90": "HMMA.16816.F32"}
-STANDING = {(o.name, v.name): v.status for o in find_project(ROOT).operators.values() for v in o.variants}
+STATUS = {(o.name, v.name): v.status for o in find_project(ROOT).operators.values() for v in o.variants}
 EACH = [
     pytest.param(*variant, arch, marks=[] if usual else [pytest.mark.full])
-    for variant, status in STANDING.items()
+    for variant, status in STATUS.items()
     for arch in INSTRUCTION
     for usual in [arch == "sm_90" or status in ("control", "admitted")]
 ]
@@ -62,14 +62,18 @@ EACH = [
 
 NOTHING = (0, 0, 0)
 SPILLS = {("piped_roles", "sm_75"): {(6, 256): (8, 18, 6), (3, 64): (8, 6, 2)}}
-"""Bytes of stack, bytes stored and loaded: known where there is no mbarrier, and a barrier's number and count come from
-shared memory. No such GPU has run it; 128 registers are all that two blocks of it leave a thread."""
+"""Known spills: bytes of stack, bytes stored, bytes loaded. Without mbarriers, the number and count of a barrier come
+from shared memory. No such GPU has run it; two blocks on an SM leave a thread 128 registers."""
 
 
 @pytest.mark.parametrize(("operator", "variant", "arch"), EACH)
 def test_every_variant_compiles_with_what_it_launches(operator: str, variant: str, arch: str) -> None:
-    """What is not admitted in its largest geometry alone (`--full`: in all), and beside sm_90 one whose shared memory
-    fits every architecture; there, of a variant, what it does not share with its parent: the kernel launched first."""
+    """Compile every variant for every architecture.
+
+    On sm_90, a variant that is not admitted is compiled only in its largest geometry, unless --full. Other
+    architectures get a geometry whose shared memory fits all of them, and only the first kernel, which a variant does
+    not share with its parent.
+    """
     declared = find_project(ROOT).operators[operator]
     kernel = declared.variant(variant)
     whole = arch == "sm_90" and (full_run() or kernel.status in ("control", "admitted"))
@@ -129,8 +133,8 @@ def test_a_size_formula_that_is_off_does_not_compile(tmp_path: Path) -> None:
         (
             "shared_kv",
             {
-                "grouped::split_memory_bytes<256, SharedKv<6>::row_tiles, 8>": 87_616,
-                "grouped::split_memory_bytes<64, SharedKv<3>::row_tiles, 8>": 36_224,
+                "grouped::staged::split_memory_bytes<256, SharedKv<6>::row_tiles, 8>": 87_616,
+                "grouped::staged::split_memory_bytes<64, SharedKv<3>::row_tiles, 8>": 36_224,
             },
         ),
     ],

@@ -1,4 +1,4 @@
-"""`direct_fragments`: its parent's bytes whatever the page, the loads, the geometry and the tensor core's step."""
+"""`direct_fragments`: the bytes of its parent for every page, load width, geometry and tensor-core step."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def test_the_bytes_are_the_parents(
 @pytest.mark.parametrize(
     ("file", "find", "replace"),
     [
-        ("split.cuh", "copies.wait<1>();", ""),
-        pytest.param("split.cuh", "copies.wait<2>();", "", marks=pytest.mark.full),
+        ("direct_fragments.cuh", "copies.wait<1>();", ""),
+        pytest.param("direct_fragments.cuh", "copies.wait<2>();", "", marks=pytest.mark.full),
         pytest.param(
-            "scores.cuh", "16 * step + 4 * t + 2 * part", "16 * step + 2 * t + 8 * part", marks=pytest.mark.full
+            "operands.cuh", "16 * step + 4 * t + 2 * part", "16 * step + 2 * t + 8 * part", marks=pytest.mark.full
         ),
         ("scores.cuh", "step < Steps - 1", "step < 1"),
-        pytest.param("weights.cuh", "if (i < warp)", "if (i <= 0)", marks=pytest.mark.full),
+        pytest.param("scores.cuh", "if (i < warp)", "if (i <= 0)", marks=pytest.mark.full),
         ("weights.cuh", "(p[0][i] + p[2][i]) + (p[1][i] + p[3][i])", "(p[0][i] + p[1][i]) + (p[2][i] + p[3][i])"),
-        ("numerator.cuh", "rests[h], shrunk", "rests[h], values[j]"),
-        ("split.cuh", "buffer ^= 1;", ""),
+        ("numerator.cuh", "r, shrunk", "r, values[j]"),
+        ("direct_fragments.cuh", "buffer ^= 1;", ""),
     ],
     ids=[
         "K is not waited for",
@@ -94,15 +94,15 @@ def test_the_chunks_of_a_split_do_not_race(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("find", "replace"),
     [
-        ("skip_tile(m.tile_max, warp);", "m.weights.tiles[warp].rescale[lane % 16] = 1.0f;"),
-        ("    __syncthreads();\n\n    if (has_next)", "    if (has_next)"),
+        ("skip_scores(m.tile_max, warp);", "m.weights.tiles[warp].rescale[lane % 16] = 1.0f;"),
+        ("      __syncthreads();\n\n      if (has_next)", "      if (has_next)"),
     ],
     ids=["factors that are still read", "V that is still read"],
 )
 def test_a_chunk_that_overtakes_the_one_before_it_is_a_race(
     own_project: Path, tmp_path: Path, find: str, replace: str
 ) -> None:
-    source = own_project / "kernels/grouped/direct/split.cuh"
+    source = own_project / "kernels/grouped/direct/direct_fragments.cuh"
     text = source.read_text()
     assert text.count(find) == 1
     source.write_text(text.replace(find, replace))

@@ -1,4 +1,4 @@
-"""The kernels' own exp, every text of it, on samples of the exhaustive run (kernels/paged/exp_sweep.py)."""
+"""Every exp in the kernels, on samples of the exhaustive run (kernels/paged/exp_sweep.py)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-STEP = 251  # most words are so near 0 that exp is 1: a sparse sample sees no fault in the polynomial
+STEP = 251  # most inputs are so near 0 that exp is 1, so a sparser sample misses faults of the polynomial
 SAMPLES = 4_453_315
-SAMPLES_FNV1A64 = "9768eee96c2d775f"  # of an implementation whose every word hashed to exp_sweep.FNV1A64
+SAMPLES_FNV1A64 = "9768eee96c2d775f"  # from an implementation whose complete sweep hashes to exp_sweep.FNV1A64
 
 
 def _load_sweep() -> ModuleType:

@@ -1,4 +1,4 @@
-"""Kernels read K and V wherever the contract lets them lie; those that assume more are caught."""
+"""Kernels read K and V in every layout that the contract admits; kernels that assume more are caught."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens laid into pages: read back through table and strides they are what was laid, and all else is NaN."""
+"""Tokens in pages: reading through table and strides returns the tokens, and all other storage is NaN."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def case_of(**axes: int | str) -> Case:
 
 
 def laid(case: Case) -> tuple[Array, Array, Inputs]:
-    """Random codes that are no NaN, and the storages that hold them."""
+    """Random codes without NaN, and the storages that hold them."""
     k, v = np.random.default_rng(7).integers(0, 0x7F, (2, case.context, case.dim), np.uint8)
     return k, v, inputs.paged(case, k, v, np.random.default_rng(8))
 
@@ -98,7 +98,7 @@ def test_far_pages_lie_beyond_32_bits(layout: str, context: int, page: int, dim:
 
 
 def test_layouts_hold_the_same_tokens() -> None:
-    """From one generator: what a layout changes is where the tokens lie, and nothing else."""
+    """A layout changes only where the tokens of one generator lie."""
     found = []
     for layout in LAYOUTS:
         case = case_of(layout=layout)
@@ -168,7 +168,7 @@ def test_generated_codes_are_normal() -> None:
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
 def test_a_long_context_needs_no_more_than_tokens_and_storage(placement: str) -> None:
-    """Beside the tokens and the storage, 16 MiB each of K and V, small change: no wide copy of either."""
+    """Beside the tokens and the storage, 16 MiB each of K and V, little memory: no wide copy of either."""
     case = case_of(context=262_152, layout="interleaved", placement=placement)
     before = _status("VmRSS", forget=True)
     given = inputs.generated(case, case.rng())
@@ -177,7 +177,7 @@ def test_a_long_context_needs_no_more_than_tokens_and_storage(placement: str) ->
 
 
 def _status(field: str, forget: bool = False) -> int:
-    """Bytes, from the kernel's book-keeping; `forget` sets the peak back."""
+    """Bytes, as the operating system counts them; `forget` resets the peak."""
     if forget:
         Path("/proc/self/clear_refs").write_text("5")
     lines = Path("/proc/self/status").read_text().splitlines()

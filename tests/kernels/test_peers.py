@@ -1,4 +1,4 @@
-"""What the bench's peers are given is what the operator was given, and on a CPU the SDPA peer computes the same thing.
+"""The peers of a bench get the inputs of the operator, and on a CPU the SDPA peer computes the same result.
 
 FlashInfer's pages are read back here by the rules of its page table; where a GPU and FlashInfer are, it runs as well.
 """
@@ -76,7 +76,7 @@ def test_sdpa_finds_its_tokens_in_every_layout(layout: str, placement: str) -> N
 def test_fewer_tokens_may_be_visible_than_the_table_holds() -> None:
     case, short = case_of(page=48), case_of(page=48, context=70)
     given = {**layer(case), "lengths": inputs.live_lengths(short)}
-    for seen in (case, short):  # the case of the working set, or that of the context: storage and table say the rest
+    for seen in (case, short):  # the case of the working set or of the context; storage and table hold the rest
         got = peers.sdpa(seen, [given], device="cpu").out(0)
         assert error(case, given, got) <= LIMIT
 

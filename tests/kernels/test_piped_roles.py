@@ -1,4 +1,4 @@
-"""`piped_roles`: its parent's bytes, no role overtakes the other, and none waits for what never comes."""
+"""`piped_roles`: the bytes of its parent; neither role overtakes the other, and every wait ends."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 GROUPED = find_project(ROOT).operators["grouped"]
 VARIANT = GROUPED.variant("piped_roles")
 SMALL = {"heads": [3], "dim": [64]}
-PIPED = "kernels/grouped/direct/piped.cuh"
+PIPED = "kernels/grouped/direct/piped_roles.cuh"
 SPLITS_OF_THREE_CHUNKS = 24_577
 SPLITS_OF_SIX_CHUNKS = 53_761
-"""21 or 22 tiles a split: each place of the ring, 6, is filled three times or four."""
+"""21 or 22 tiles a split: each of the 6 stages is filled three or four times."""
 
 
 def words(shape: str, *more: str, **axes: list[int]) -> list[str]:
@@ -35,7 +35,7 @@ def words(shape: str, *more: str, **axes: list[int]) -> list[str]:
         ("q2", {**SMALL, "context": [129], "layout": ["padded"], "base": [8]}, ()),
         ("q2", {**SMALL, "context": [129]}, ("--arch", "sm_80")),
     ],
-    ids=["3 heads", "several turns of the ring", "a padded half", "8-byte loads", "steps of 8"],
+    ids=["3 heads", "stages filled several times", "a padded half", "8-byte loads", "steps of 8"],
 )
 def test_the_bytes_are_the_parents(
     audit: Callable, tmp_path: Path, shape: str, axes: dict[str, list[int]], more: tuple[str, ...]
@@ -49,8 +49,8 @@ def test_the_bytes_are_the_parents(
 @pytest.mark.parametrize(
     ("find", "replace"),
     [
-        ("      copies.wait<0>();\n      m.ring.full", "      m.ring.full"),
-        ("in.v, tile, places);", "in.v, tile, next);"),
+        ("      copies.wait<0>();\n      m.pipeline", "      m.pipeline"),
+        ("in.v, tile, address);", "in.v, tile, next);"),
         ("m.weights[i / kChunkTiles % 2];", "m.weights[0];"),
     ],
     ids=["V is not waited for", "V of another tile", "weights of another chunk"],
@@ -85,11 +85,11 @@ def test_the_roles_do_not_race(tmp_path: Path, schedule: int) -> None:
 @pytest.mark.parametrize(
     ("find", "replace"),
     [
-        ("    audit::barrier_sync(kMaxima, kThreads);\n", ""),
+        ("    audit::barrier_sync(kMaximaBarrier, kThreads);\n", ""),
         ("m.tile_max[parity], warp, before", "m.tile_max[parity ^ 1], warp, before"),
         ("m.weights[i / kChunkTiles % 2];", "m.weights[(i / kChunkTiles + 1) % 2];"),
-        ("  __syncthreads();  // q is there, and the ring\n", ""),
-        ("    m.ring.full[place].sync();\n", ""),
+        ("    __syncthreads();  // q is there, and the pipeline\n", ""),
+        ("    m.pipeline.consumer_wait(stage);\n", ""),
     ],
     ids=["maxima", "the other chunk's maxima", "the other chunk's weights", "q", "full"],
 )
@@ -103,13 +103,13 @@ def test_what_is_not_waited_for_is_a_race(own_project: Path, tmp_path: Path, fin
 @pytest.mark.parametrize(
     ("find", "replace"),
     [
-        ("if (tile - block.first >= kPlaces) m.ring.empty[place].sync();", ""),
-        ("if (i + kPlaces < count) m.ring.empty[place].arrive();", ""),
-        ("      m.ring.full[place].arrive();\n", ""),
+        ("if (tile - block.first >= kStages) m.pipeline.producer_acquire(stage);", ""),
+        ("if (i + kStages < count) m.pipeline.consumer_release(stage);", ""),
+        ("      m.pipeline.producer_commit(stage);\n", ""),
     ],
-    ids=["nobody waits", "never empty", "never full"],
+    ids=["no acquire", "no release", "no commit"],
 )
-def test_half_a_handover_is_told(own_project: Path, tmp_path: Path, find: str, replace: str) -> None:
+def test_half_a_handover_is_reported(own_project: Path, tmp_path: Path, find: str, replace: str) -> None:
     damage(own_project, find, replace)
     _, observed = run_one_block(own_project, tmp_path / "case", VARIANT.name, SPLITS_OF_SIX_CHUNKS, "synccheck")
     (finding,) = observed.findings

@@ -1,4 +1,4 @@
-"""The structured probes: sound results pass and named faults show, in numpy and in the control kernel itself.
+"""The structured probes: sound results pass and named faults fail, in numpy and in the control kernel itself.
 
 `softmax_by_hand` is another computation of what the probes expect, from the tokens as the pages hold them, in FP64 and
 token by token. A fault is planted in it, or in the kernel's source.
@@ -50,8 +50,8 @@ def passes(name: str, case: Case, given: Inputs, got: Mapping[str, Array]) -> bo
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What the computation by hand does: the truth unless a field is changed."""
+class Computation:
+    """The parameters of the computation in numpy; the defaults are right, and a changed field is a fault."""
 
     parts: tuple[tuple[int, int], ...]  # the tokens of each split
     lengths: tuple[int, ...]
@@ -67,7 +67,7 @@ class Plan:
     weight: Callable[[Array], Array] = np.asarray  # on the weights that meet V
 
 
-def true_plan(case: Case) -> Plan:
+def right_computation(case: Case) -> Computation:
     total = case.context
     active = 1 if total <= 128 else min(80, -(-total // 64))
     tiles = -(-total // 32)
@@ -76,33 +76,33 @@ def true_plan(case: Case) -> Plan:
     parts = tuple((int(end) - size, min(int(end), total)) for end, size in zip(ends, sizes, strict=True))
     lengths = tuple(max(0, total - case.rows + 1 + row) for row in range(case.rows))
     everything = tuple(range(case.heads)), tuple(range(case.rows)), tuple(range(total))
-    return Plan(parts, lengths, *everything, case.dim)
+    return Computation(parts, lengths, *everything, case.dim)
 
 
-def softmax_by_hand(case: Case, given: Inputs, plan: Plan) -> dict[str, Array]:
-    """What a kernel with the contract's buffers and FP64 inside would leave."""
-    k, v = (tokens_of(case, given, view)[list(plan.source)] for view in storage.views(case, given))
-    v = plan.value(v)
+def softmax_by_hand(case: Case, given: Inputs, computation: Computation) -> dict[str, Array]:
+    """The results of a kernel that computes in FP64 and stores into the contract's buffers."""
+    k, v = (tokens_of(case, given, view)[list(computation.source)] for view in storage.views(case, given))
+    v = computation.value(v)
     scale, k_scale, v_scale = (given[name] for name in SCALES)
     partial = np.full((80, 8, case.heads, case.dim), np.nan, np.float32)
     lse = np.full((80, 8, case.heads, 2), np.nan, np.float32)
     precast = np.zeros((case.rows, case.heads, case.dim))
-    for row, length in enumerate(plan.lengths):
+    for row, length in enumerate(computation.lengths):
         for head in range(case.heads):
-            q = np.asarray(given["q"])[plan.rows[row], plan.heads[head]].astype(np.float64)
+            q = np.asarray(given["q"])[computation.rows[row], computation.heads[head]].astype(np.float64)
             top, whole, numerator = [], [], []
-            for split, (start, stop) in enumerate(plan.parts):
-                shown = [t for t in range(start, min(stop, length)) if t not in plan.ignored]
-                dots = k[shown, : plan.dims] @ q[: plan.dims] if shown else np.zeros(0)
-                scores = (dots.astype(np.float32) * (scale * k_scale)).astype(np.float64) * plan.score
+            for split, (start, stop) in enumerate(computation.parts):
+                shown = [t for t in range(start, min(stop, length)) if t not in computation.ignored]
+                dots = k[shown, : computation.dims] @ q[: computation.dims] if shown else np.zeros(0)
+                scores = (dots.astype(np.float32) * (scale * k_scale)).astype(np.float64) * computation.score
                 top.append(scores.max(initial=-1e30))
-                weights = plan.base ** np.maximum(scores - top[-1], -80)
+                weights = computation.base ** np.maximum(scores - top[-1], -80)
                 whole.append(weights.sum())
-                numerator.append(plan.weight(weights) @ v[shown] * float(v_scale) * plan.gain)
+                numerator.append(computation.weight(weights) @ v[shown] * float(v_scale) * computation.gain)
                 partial[split, row, head] = numerator[-1]
                 lse[split, row, head] = top[-1], whole[-1]
             if length > 0:
-                shares = plan.base ** np.maximum(np.array(top) - max(top), -80)
+                shares = computation.base ** np.maximum(np.array(top) - max(top), -80)
                 precast[row, head] = shares @ np.array(numerator) / (shares @ np.array(whole))
     return {
         "partial": partial,
@@ -122,19 +122,19 @@ def _swapped(values: tuple[int, ...]) -> tuple[int, ...]:
     return (*values[:-2], values[-1], values[-2])
 
 
-def _next_page(case: Case, plan: Plan) -> Plan:
-    moved = tuple((t + case.page) % (case.context // case.page * case.page) for t in plan.source)
-    return replace(plan, source=moved)
+def _next_page(case: Case, computation: Computation) -> Computation:
+    moved = tuple((t + case.page) % (case.context // case.page * case.page) for t in computation.source)
+    return replace(computation, source=moved)
 
 
-def _overlapping(_case: Case, plan: Plan) -> Plan:
-    total = plan.parts[-1][1]
-    return replace(plan, parts=tuple((start, min(stop + 32, total)) for start, stop in plan.parts))
+def _overlapping(_case: Case, computation: Computation) -> Computation:
+    total = computation.parts[-1][1]
+    return replace(computation, parts=tuple((start, min(stop + 32, total)) for start, stop in computation.parts))
 
 
-def _moved_border(_case: Case, plan: Plan) -> Plan:
-    (start, stop), (_, after), *others = plan.parts
-    return replace(plan, parts=((start, stop - 32), (stop - 32, after), *others))
+def _moved_border(_case: Case, computation: Computation) -> Computation:
+    (start, stop), (_, after), *others = computation.parts
+    return replace(computation, parts=((start, stop - 32), (stop - 32, after), *others))
 
 
 def _signless(v: Array) -> Array:
@@ -153,8 +153,8 @@ def _448_as_480(v: Array) -> Array:
     return np.where(v == 448, 480, v)
 
 
-# fault -> the plan of a faulty kernel, and the probes that must tell it (others may)
-FAULTS: dict[str, tuple[Callable[[Case, Plan], Plan], str]] = {
+# fault -> the computation of a faulty kernel, and the probes that must find it (others may)
+FAULTS: dict[str, tuple[Callable[[Case, Computation], Computation], str]] = {
     "page table shifted": (_next_page, "uniform position heads one_hot tiles"),
     "V of two tokens exchanged": (
         lambda _case, p: replace(p, value=_first_two_exchanged),
@@ -203,7 +203,7 @@ def test_another_computation_agrees(name: str, rows: int, context: int, axes: di
     given = inputs_of(name, case)
     assert OPERATOR.admit_inputs is not None
     OPERATOR.admit_inputs(case, given)
-    assert passes(name, case, given, softmax_by_hand(case, given, true_plan(case)))
+    assert passes(name, case, given, softmax_by_hand(case, given, right_computation(case)))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -212,7 +212,7 @@ def test_a_fault_shows_in_the_probes_meant_for_it(fault: str) -> None:
     damage, meant = FAULTS[fault]
     for name in meant.split():
         given = inputs_of(name, case)
-        got = softmax_by_hand(case, given, damage(case, true_plan(case)))
+        got = softmax_by_hand(case, given, damage(case, right_computation(case)))
         assert not passes(name, case, given, got), name
 
 
@@ -220,7 +220,7 @@ def test_a_fault_shows_in_the_probes_meant_for_it(fault: str) -> None:
 
 
 def ran(root: Path, case: Case, given: Inputs, folder: Path) -> dict[str, Array]:
-    """What `control`, as it stands in `root`, leaves in its first step, and the pre-cast output."""
+    """The results of `control`, with the sources of `root`, in its first step, and the pre-cast output."""
     variant = OPERATOR.variant("control")
     folder.mkdir()
     written = bundle.write(folder, OPERATOR, variant, case, given, {"live": {}})

@@ -1,4 +1,4 @@
-"""Replayed lengths: what a graph captured at 128 tokens does at 127, 129 and 4,096 of them, in the same storage."""
+"""Replayed lengths: a graph captured at 128 tokens runs at 127, 129 and 4,096 tokens in the same storage."""
 
 from __future__ import annotations
 
@@ -100,18 +100,18 @@ def test_every_default_plan_has_one_and_says_what_it_is() -> None:
 
 
 @pytest.mark.parametrize("shape", ["q1", "q2", "q8"])
-def test_every_step_is_judged_by_its_own_lengths(audit: Callable, tmp_path: Path, shape: str) -> None:
+def test_every_step_is_checked_with_its_own_lengths(audit: Callable, tmp_path: Path, shape: str) -> None:
     ran = audit(
         ROOT, "run", "--shape", shape, "--variant", "control", *SMALL, *REPLAYED, "--out", str(tmp_path), "--json"
     )
     assert ran.code == 0, ran.out + ran.err
-    judged: dict[str, set[str]] = {}
+    checked: dict[str, set[str]] = {}
     for result in ran.results():
-        judged.setdefault(result["check"], set()).add(result["step"])
+        checked.setdefault(result["check"], set()).add(result["step"])
     for bound in ("contract_workspace", "merge", "precast", "partial", "lse", "final"):
-        assert judged[f"error:{bound}"] == set(TOTALS)
-    # beyond 300 tokens the grouped contract reference computes chosen splits, and no output
-    assert judged["error:contract_out"] == set(TOTALS) - ({"at_4096"} if shape != "q1" else set())
+        assert checked[f"error:{bound}"] == set(TOTALS)
+    # beyond 300 tokens the grouped contract reference computes only chosen splits and no output
+    assert checked["error:contract_out"] == set(TOTALS) - ({"at_4096"} if shape != "q1" else set())
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_every_step_is_judged_by_its_own_lengths(audit: Callable, tmp_path: Path
     [
         (
             "q6",
-            "kernels/grouped/variants.py",
+            "kernels/grouped/launches.py",
             "(_SPLITS, row_tiles(case)),",
             "(1 if case.lengths == 'replayed' else min(_SPLITS, -(-case.context // 64)), row_tiles(case)),",
             {"workspace", "error"},
@@ -141,7 +141,7 @@ def test_every_step_is_judged_by_its_own_lengths(audit: Callable, tmp_path: Path
     ],
     ids=["grid of the captured length", "length of the first launch", "total of the context"],
 )
-def test_what_holds_on_to_one_length_is_caught(
+def test_a_kernel_that_keeps_one_length_is_caught(
     audit: Callable, own_project: Path, shape: str, file: str, old: str, new: str, checks: set[str]
 ) -> None:
     source = own_project / file

@@ -1,4 +1,4 @@
-"""The scalar operator's probes, run as an audit runs them: sound kernels pass, and faults planted in `control` show."""
+"""The probes of the scalar operator in an audit: sound kernels pass, and faults planted in `control` fail."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_control_passes_every_probe(context: int, tmp_path: Path) -> None:
     assert evidence.summary.passed == len(NAMES)
 
 
-# fault -> the context, the text of the source, that of a faulty one, and the probes that tell it
+# fault -> the context, the text of the source, that of a faulty one, and the probes that find it
 FAULTS = {
     "scale twice": (
         33,

@@ -1,4 +1,4 @@
-"""The scalar variants after `token_groups`: a step ahead, few partitions' heads shared out, halves of the heads."""
+"""The scalar variants after `token_groups`: loads one step ahead, heads spread over blocks, halves of the heads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 REDUCER, SCHEDULES, SHARES, VALUES = (
-    f"kernels/scalar/{name}.cuh" for name in ("column_reduce", "token_schedules", "head_shares", "token_values")
+    f"kernels/scalar/streamed/{name}.cuh"
+    for name in ("column_reduce", "token_schedules", "head_shares", "token_values")
 )
 FEW = "shares > 1 && active_partitions(length) <= kShareBlocks / shares"
 SMALL, LARGE = {"heads": 3, "dim": 64}, {"heads": 6, "dim": 256}
@@ -36,7 +37,9 @@ def planted(project: Path, file: str, old: str, new: str) -> None:
         ("token_ahead", SMALL, (1, 8, 65, 129, 1024, 1089), False),
         ("token_ahead", LARGE, (65,), True),
         ("token_ahead", LARGE, (65,), False),
-        pytest.param("head_halves", LARGE, (1, 64, 1026), True, marks=pytest.mark.full),  # where it is not used
+        pytest.param(
+            "head_halves", LARGE, (1, 64, 1026), True, marks=pytest.mark.full
+        ),  # with shares there are no halves
         ("head_halves", LARGE, (1, 64, 1026), False),
     ],
     ids=[
@@ -57,7 +60,7 @@ def test_the_bytes_are_the_parents(
 
 
 def test_where_the_sharing_ends(audit: Callable, own_project: Path) -> None:
-    """Three shares a partition: with 6 blocks for them, 2 partitions are shared out and 3 are not."""
+    """Three shares a partition: with 6 blocks, the heads of 2 partitions are spread over blocks, those of 3 are not."""
     planted(own_project, SHARES, "<= kShareBlocks / shares", "<= 6 / shares")
     ran = audit(own_project, *words("token_ahead", SMALL, 2048, 2049))
     assert ran.code == 0, ran.out + ran.err
@@ -81,14 +84,14 @@ def test_the_reducer_one_step_ahead(audit: Callable, own_project: Path) -> None:
         (SHARES, "blockIdx.x % shares * heads", "0"),
         (SCHEDULES, "(step + 1) % steps * kScored * D", "0"),
         (SCHEDULES, "(i + 1) % batches * kAdded * kSlab", "i * kAdded * kSlab"),
-        (VALUES, "d + g * kColumns * kChunk + e", "d + g * kChunk + e"),
+        (VALUES, "d + g * kColumns * kVector + e", "d + g * kVector + e"),
         (VALUES, "% kColumns + g * kColumns;", "% kColumns;"),
         (VALUES, "threadIdx.x % 4 / kColumns * kHeads", "0"),
     ],
     ids=["one share", "a step's keys", "a batch's values", "a column", "half of the values", "half of the heads"],
 )
 def test_a_fault_shows_in_the_bytes(audit: Callable, own_project: Path, file: str, old: str, new: str) -> None:
-    """Six heads without sharing, as halves are only there."""
+    """Six heads without shares, the only case with halves."""
     planted(own_project, file, old, new)
     if file != SHARES:
         planted(own_project, SHARES, FEW, "false")

@@ -1,4 +1,4 @@
-"""The scalar variant `token_groups`: its parent's bytes at every edge of a stage, a run of tokens and a partition."""
+"""The scalar variant `token_groups`: the bytes of its parent at every edge of a stage, a run and a partition."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STREAM, SCORES, VALUES, WEIGHTS = (
-    f"kernels/scalar/token_{part}.cuh" for part in ("stream", "scores", "values", "weights")
+    f"kernels/scalar/streamed/token_{part}.cuh" for part in ("stream", "scores", "values", "weights")
 )
+WIDTH = "kernels/paged/inputs.cuh"
 WIDEST = "bits % 16 == 0 ? 16 : bits % 8 == 0 ? 8 : 1"
 SMALL, LARGE = {"heads": 3, "dim": 64}, {"heads": 6, "dim": 256}
 
 
 def words(geometry: dict[str, int], *contexts: int, **axes: str | int) -> list[str]:
-    """A narrowed plan of q1: pages of 16 tokens unless said otherwise."""
+    """A narrowed plan of q1: pages of 16 tokens unless `axes` say otherwise."""
     chosen = [*geometry.items(), *(("context", context) for context in contexts), *axes.items()]
     options = [word for name, value in chosen for word in ("--axis", f"{name}={value}")]
     return ["run", "--shape", "q1", "--variant", "token_groups", "--json", *options]
@@ -53,7 +54,7 @@ def test_it_follows_the_lengths(audit: Callable, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("width", [8, 1])
 def test_a_narrower_copy_leaves_the_same_bytes(audit: Callable, own_project: Path, width: int) -> None:
-    planted(own_project, STREAM, WIDEST, str(width))
+    planted(own_project, WIDTH, WIDEST, str(width))
     ran = audit(own_project, *words(LARGE, 33))
     assert ran.code == 0, ran.out + ran.err
 
@@ -67,7 +68,7 @@ def test_a_narrower_copy_leaves_the_same_bytes(audit: Callable, own_project: Pat
         (VALUES, "!Full && i >= count", "!Full && i + 1 >= count"),
         (WEIGHTS, "kGroupThreads * (v + 2 * j)", "kGroupThreads * (4 * v + j)"),
     ],
-    ids=["a wait too short", "a chunk misplaced", "the tree's halves", "short of the last token", "another tree"],
+    ids=["a wait too short", "a vector misplaced", "the tree's halves", "short of the last token", "another tree"],
 )
 def test_a_fault_shows_in_the_bytes(audit: Callable, own_project: Path, file: str, old: str, new: str) -> None:
     planted(own_project, file, old, new)
@@ -78,12 +79,12 @@ def test_a_fault_shows_in_the_bytes(audit: Callable, own_project: Path, file: st
 
 
 def test_no_table_entry_past_the_length_is_read(audit: Callable, own_project: Path) -> None:
-    """16 tokens fill the one page that the table names; the entry behind it names one that no memory holds."""
+    """16 tokens fill the one page that the table names; the entry after it names a page outside all memory."""
     planted(own_project, "kernels/paged/axes.py", "behind=CANARY.to_bytes(", "behind=(1 << 30).to_bytes(")
     clean = audit(own_project, *words(SMALL, 16))
     assert clean.code == 0, clean.out + clean.err
     planted(own_project, STREAM, "run * kRun < partition.tokens", "run * kRun <= partition.tokens")
-    planted(own_project, STREAM, "plain_ = bytes_ == kChunk ? tokens / kStageTokens : 0;", "plain_ = stages_;")
+    planted(own_project, STREAM, "plain_ = bytes_ == kVector ? tokens / kStageTokens : 0;", "plain_ = stages_;")
     ran = audit(own_project, *words(SMALL, 16))
     assert ran.code == 1, ran.out + ran.err
     assert "completion" in ran.failed()

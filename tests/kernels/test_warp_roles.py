@@ -15,10 +15,10 @@ ROOT = Path(__file__).resolve().parents[2]
 GROUPED = find_project(ROOT).operators["grouped"]
 VARIANT, ROLLED = GROUPED.variant("warp_roles"), GROUPED.variant("rolled_steps")
 SMALL = {"heads": [3], "dim": [64]}
-ROLES = "kernels/grouped/direct/roles.cuh"
+ROLES = "kernels/grouped/direct/warp_roles.cuh"
 SPLITS_OF_THREE_CHUNKS = 24_577
 SPLITS_OF_SIX_CHUNKS = 53_761
-"""21 or 22 tiles a split: more than the places that are kept, 16."""
+"""21 or 22 tiles a split: more than the 16 addresses that are kept."""
 
 
 def words(shape: str, *more: str, **axes: list[int]) -> list[str]:
@@ -88,9 +88,9 @@ def test_the_roles_do_not_race(tmp_path: Path) -> None:
     ("find", "replace"),
     [
         ("ChunkWeights& weights = m.weights[parity];", "ChunkWeights& weights = m.weights[parity ^ 1];"),
-        ("kKnownPlaces = 16;", "kKnownPlaces = 8; "),
+        ("kAddresses = 16;", "kAddresses = 8; "),
     ],
-    ids=["weights that are being made", "places that are still wanted"],
+    ids=["weights that are being made", "addresses still in use"],
 )
 def test_a_role_that_overtakes_the_other_is_a_race(own_project: Path, tmp_path: Path, find: str, replace: str) -> None:
     damage(own_project, find, replace)

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 GROUPED = find_project(ROOT).operators["grouped"]
 VARIANT = GROUPED.variant("woven_steps")
 SMALL = {"heads": [3], "dim": [64]}
-WOVEN = "kernels/grouped/direct/woven.cuh"
+WOVEN = "kernels/grouped/closed/woven_steps.cuh"
 SPLITS_OF_THREE_CHUNKS = 24_577
 
 
@@ -55,9 +55,9 @@ def test_the_chunks_do_not_race(tmp_path: Path, schedule: int) -> None:
 @pytest.mark.parametrize(
     "find",
     [
-        "  copies.wait<0>();\n  __syncthreads();\n",
-        "    __syncthreads();\n\n    if (early)",
-        "    copies.wait<0>();\n    __syncthreads();\n",
+        "    copies.wait<0>();\n    __syncthreads();\n\n    int pending",
+        "      __syncthreads();\n\n      if (early)",
+        "      copies.wait<0>();\n      __syncthreads();\n",
     ],
     ids=["q", "maxima", "weights"],
 )

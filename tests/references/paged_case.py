@@ -34,7 +34,7 @@ class PagedCase:
     def changed(self, **fields: Any) -> "PagedCase":
         return replace(self, **fields)
 
-    def place(self, token: int) -> tuple[int, int]:
+    def address(self, token: int) -> tuple[int, int]:
         """The physical page of a token and its position there."""
         page = self.k.shape[1]
         return int(self.table[0, token // page]), token % page

@@ -23,13 +23,13 @@ def _result(case: PagedCase, partial: Array, lse: Array) -> Result:
     return Result(partial, lse, precast, precast.astype(np.float16))
 
 
-def sound(case: PagedCase, steps: contract.Steps = contract.CONTRACT) -> Result:
+def sound(case: PagedCase, steps: contract.GroupedSteps = contract.CONTRACT) -> Result:
     got = contract.grouped_contract(*case.arrays, **case.scales, steps=steps)
     return _result(case, got.partial, got.lse)
 
 
 def _with(**steps: Callable[..., Array]) -> Callable[[PagedCase], Result]:
-    return lambda case: sound(case, contract.Steps(**steps))
+    return lambda case: sound(case, contract.GroupedSteps(**steps))
 
 
 def _with_f16_accumulator(p: Array, values: Array, model: object) -> Array:
@@ -37,14 +37,14 @@ def _with_f16_accumulator(p: Array, values: Array, model: object) -> Array:
 
 
 def _token_lost(case: PagedCase) -> Result:
-    """The last token of every row is not seen; the lengths that are judged stay."""
+    """No row sees its last token; the lengths given to the bounds stay."""
     return sound(case.changed(lengths=case.lengths - 1))
 
 
 def _token_replaced(case: PagedCase) -> Result:
     """Token 0's V is read where token 1's should be."""
     v = case.v.copy()
-    v[case.place(1)] = case.v[case.place(0)]
+    v[case.address(1)] = case.v[case.address(0)]
     return sound(case.changed(v=v))
 
 

@@ -1,4 +1,4 @@
-"""The modules of references/, loaded as the toolkit loads a project: by path, under a private name."""
+"""The modules of references/, loaded by path under a private name, as the toolkit loads a project."""
 
 import importlib
 import sys
@@ -26,7 +26,7 @@ merge = _load("merge")
 mutations = _load("mutations")
 omissions = _load("omissions")
 paging = _load("paging")
-places = _load("places")
+array_library = _load("array_library")
 scalar_bounds = _load("scalar_bounds")
 scalar_contract = _load("scalar_contract")
 scalar_fp64 = _load("scalar_fp64")

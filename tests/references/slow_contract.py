@@ -37,7 +37,7 @@ def fma(a: Fraction, b: Fraction, c: Fraction) -> Fraction:
 
 
 def tensor_step(a: Sequence[Fraction], b: Sequence[Fraction], c: Fraction, fraction_bits: int = 25) -> Fraction:
-    """One step of the tensor-core product, values for values (section 3)."""
+    """One step of the tensor-core product, value by value (audit/simt/tensor_core.md)."""
     terms = [(x * y, exponent_of(x, -14) + exponent_of(y, -14)) for x, y in zip(a, b, strict=True)]
     terms = [(value, e) for value, e in [*terms, (c, exponent_of(c, -126))] if value]
     if not terms:

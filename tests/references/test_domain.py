@@ -1,4 +1,4 @@
-"""Inputs outside the contract's domain are refused by name; what nobody sees is not looked at."""
+"""Inputs outside the contract's domain are refused by name; data that no row sees is not read."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def check(case: PagedCase, **options: int) -> None:
 
 def with_code(side: str, token: int, dim: int, code: int) -> PagedCase:
     storage = getattr(CASE, side).copy()
-    storage[(*CASE.place(token), 0, dim)] = code
+    storage[(*CASE.address(token), 0, dim)] = code
     return CASE.changed(**{side: storage})
 
 
@@ -63,11 +63,11 @@ def test_refused_and_named(case: PagedCase, message: str) -> None:
 
 def test_the_first_offender_is_named() -> None:
     long = paged_case(5000, page=848)
-    long.v[(*long.place(4990), 0, 9)] = NAN_CODE
+    long.v[(*long.address(4990), 0, 9)] = NAN_CODE
     with pytest.raises(InputError, match="v, token 4990, dim 9"):
         check(long)
     case = with_code("k", 69, 3, NAN_CODE)
-    case.k[(*case.place(20), 0, 9)] = 0xFF
+    case.k[(*case.address(20), 0, 9)] = 0xFF
     with pytest.raises(InputError, match="k, token 20, dim 9"):
         check(case)
 

@@ -118,7 +118,7 @@ def test_dead_storage_reaches_nothing() -> None:
     k, v = case.k.copy(), case.v.copy()
     dead = np.ones(k.shape[:2], bool)
     for token in range(70):
-        dead[case.place(token)] = False
+        dead[case.address(token)] = False
     k[dead], v[dead] = 0x7E, 0xFE
     want, got = grouped(case), grouped(case.changed(k=k, v=v))
     for field in vars(want):

@@ -15,9 +15,9 @@ def grouped(case: PagedCase) -> object:
 def direct(case: PagedCase, row: int, head: int, start: int, stop: int) -> dict[str, np.ndarray]:
     """The definitions, one after another, for one row and head over the visible part of start..stop."""
     stop = min(stop, int(case.lengths[row]))
-    place = [case.place(t) for t in range(start, stop)]
-    k = np.array([paging.formats.E4M3_F32[case.k[p, i, 0]] for p, i in place], np.float64)
-    v = np.array([paging.formats.E4M3_F32[case.v[p, i, 0]] for p, i in place], np.float64) * float(case.v_scale)
+    addresses = [case.address(t) for t in range(start, stop)]
+    k = np.array([paging.formats.E4M3_F32[case.k[p, i, 0]] for p, i in addresses], np.float64)
+    v = np.array([paging.formats.E4M3_F32[case.v[p, i, 0]] for p, i in addresses], np.float64) * float(case.v_scale)
     q = case.q[row, head].astype(np.float64)
     factor = float(case.scale) * float(case.k_scale)
     score = factor * (k @ q)
@@ -123,7 +123,7 @@ def test_dead_storage_and_rows_of_length_0_reach_nothing() -> None:
     k, v = case.k.copy(), case.v.copy()
     dead = np.ones(k.shape[:2], bool)
     for token in range(70):
-        dead[case.place(token)] = False
+        dead[case.address(token)] = False
     k[dead], v[dead] = 0x7E, 0xFE
     other = grouped(case.changed(k=k, v=v, table=np.append(case.table, [[10**6]], axis=1).astype(np.int32)))
     for field in vars(want):
@@ -159,7 +159,7 @@ def test_memory_is_that_of_the_scores() -> None:
 def test_gather_reads_the_token_range_in_any_dtype() -> None:
     case = paged_case(50)
     codes = paging.gather_codes(case.k, case.table, 50, start=20)
-    assert codes.tolist() == [case.k[(*case.place(t), 0)].tolist() for t in range(20, 50)]
+    assert codes.tolist() == [case.k[(*case.address(t), 0)].tolist() for t in range(20, 50)]
     for dtype in (np.float16, np.float64):
         tokens = paging.gather_tokens(case.k, case.table, 50, start=20, dtype=dtype)
         assert tokens.dtype == dtype

@@ -1,4 +1,4 @@
-"""Wrong results: each differs from the right one where it should, and which bound catches which."""
+"""Wrong results: each differs from the right one where it should, and named bounds catch it."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -33,7 +33,7 @@ def scalar_case(total: int, **options: Any) -> PagedCase:
 
 
 def got_of(case: PagedCase) -> dict[str, Array]:
-    """What a sound kernel leaves, poison where nothing is written."""
+    """Results of a sound kernel, with poison where nothing is written."""
     compute = scalar_contract.scalar_contract if len(case.q) == 1 else contract.grouped_contract
     result = vars(compute(*case.arrays, **case.scales))
     names = [name for name in ("partial", "lse", "maximum", "sums") if name in result]
@@ -47,7 +47,7 @@ def mutated(name: str, case: PagedCase, got: Buffers, seed: int = 0) -> dict[str
 
 
 def caught_by(case: PagedCase, right: Buffers, wrong: Buffers) -> set[str]:
-    """The bounds of kernels/CONTRACT.md that tell the wrong result from the right one."""
+    """The bounds of kernels/CONTRACT.md that distinguish the wrong result from the right one."""
     total, state = splits.total_of(case.lengths), {**right, **wrong}
     if len(case.q) == 1:
         reference, active = scalar_fp64.scalar_fp64(*case.arrays, **case.scales), len(splits.partitions(total))

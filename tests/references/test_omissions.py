@@ -1,4 +1,4 @@
-"""Which omissions could be seen at all: against every omission carried out one by one."""
+"""The share of detectable omissions, against every omission carried out one by one."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_the_share_is_that_of_the_omissions_carried_out(case: PagedCase, low: fl
 
 
 def test_the_rest_counts_where_one_token_is_nearly_all() -> None:
-    """pi of 1 - 1e-20: 1 - pi is 0 in f64, and yet the omission of that token is what shows best."""
+    """pi of 1 - 1e-20: 1 - pi is 0 in f64, and yet the omission of that token has the largest effect."""
     keys = np.zeros((30, 64), np.float32)
     keys[7] = 1
     case = paged_case(30, rows=1, heads=1, keys=keys).changed(scale=np.float32(46 / 64 / 0.7))

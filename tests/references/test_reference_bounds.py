@@ -70,7 +70,7 @@ def test_shapes_are_by_line_and_by_split() -> None:
     assert found["partial"][0].shape == found["lse"][0].shape == (len(splits.splits(400)), 3, 3)
 
 
-# What judges a fault over the whole plan; single cases may hide one (exchanged heads at q = 0).
+# The bounds that catch a fault over the whole plan; single cases may hide one (exchanged heads at q = 0).
 CAUGHT = {
     "zeros": {"precast", "final"},
     "token lost": {"precast", "partial", "lse", "final"},
@@ -113,7 +113,7 @@ def test_what_no_bound_catches_the_bytes_do(fault: str) -> None:
     assert FAULTS[fault](case).partial.tobytes() != planted_faults.sound(case).partial.tobytes()
 
 
-# --- what cannot be measured fails -----------------------------------------------------------------------
+# --- NaN and numbers where nothing is seen fail -----------------------------------------------------------------------
 
 
 def test_nan_is_within_no_bound() -> None:

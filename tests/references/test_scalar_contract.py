@@ -1,4 +1,4 @@
-"""The scalar contract reference against its slow twin, number by number, and what it must leave alone."""
+"""The scalar contract reference against its slow twin, number by number, and on what it must not touch."""
 
 from fractions import Fraction
 
@@ -90,7 +90,7 @@ def test_dead_storage_reaches_nothing() -> None:
     k, v = case.k.copy(), case.v.copy()
     dead = np.ones(k.shape[:2], bool)
     for token in range(70):
-        dead[case.place(token)] = False
+        dead[case.address(token)] = False
     k[dead], v[dead] = 0x7E, 0xFE
     want, got = scalar(case), scalar(case.changed(k=k, v=v))
     for field in vars(want):

@@ -32,7 +32,7 @@ def fp64_of(case: PagedCase) -> scalar_fp64.ScalarFP64:
 
 
 def sound(case: PagedCase, **steps: Callable[..., Array]) -> Result:
-    return scalar_contract.scalar_contract(*case.arrays, **case.scales, steps=scalar_contract.Steps(**steps))
+    return scalar_contract.scalar_contract(*case.arrays, **case.scales, steps=scalar_contract.ScalarSteps(**steps))
 
 
 def test_every_field_is_its_definition() -> None:

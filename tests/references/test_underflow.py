@@ -1,4 +1,4 @@
-"""What small probabilities lose: the derivation of references/underflow.py, and sound kernels that need it."""
+"""The loss of small probabilities: the derivation of references/underflow.py, and sound kernels that need it."""
 
 import numpy as np
 import planted_faults
@@ -90,7 +90,7 @@ def sparse(query_size: float, v_scale: float = 1.25) -> PagedCase:
 
 
 def rising(rise: float, total: int, first: int) -> PagedCase:
-    """V only at the first tokens, and scores that rise behind them by `rise`: within a split, or between splits."""
+    """V only at the first tokens, and scores that rise after them by `rise`: within a split, or between splits."""
     token = np.arange(total)[:, None]
     case = paged_case(total, keys=(token >= first) * np.ones(64), values=(token < 32) * np.full(64, 1.125))
     return case.changed(q=np.ones_like(case.q), scale=np.float32(rise / 64 / 0.7))

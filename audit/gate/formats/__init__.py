@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from audit.gate.formats.github import summary
+from audit.gate.formats.html import html
 from audit.gate.formats.junit import junit
 from audit.gate.formats.sarif import sarif
 from audit.gate.formats.text import text
@@ -22,6 +23,7 @@ def as_json(gate: Gate) -> str:
 
 FORMATS: Mapping[str, Callable[[Gate], str]] = {
     "text": text,
+    "html": html,
     "json": as_json,
     "junit": junit,
     "sarif": sarif,

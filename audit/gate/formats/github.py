@@ -22,7 +22,7 @@ def summary(gate: Gate) -> str:
     conditions = worst_first(gate.conditions)
     open_ = [found for found in gate.found if not found.accepted]
     head = [
-        f"## {_SIGN[gate.verdict]} kernel-audit: {_escaped(gate.told)}",
+        f"## {_SIGN[gate.verdict]} kernel-audit: {_escaped(gate.headline)}",
         "",
         "| | condition | measured | required | why | evidence |",
         "| --- | --- | --- | --- | --- | --- |",
@@ -36,13 +36,13 @@ def summary(gate: Gate) -> str:
 
 def commands(gate: Gate) -> list[str]:
     """Workflow commands, at most ten: failed conditions by their findings' lines; then conditions without any."""
-    told = [_command(found) for found in gate.found if not found.accepted and found.level == "error"]
-    told += [
-        f"::error title={_property(condition.name)}::{_data(_told(condition))}"
+    lines = [_command(found) for found in gate.found if not found.accepted and found.level == "error"]
+    lines += [
+        f"::error title={_property(condition.name)}::{_data(_sentence(condition))}"
         for condition in worst_first(gate.conditions)
         if condition.verdict in ("fail", "inconclusive")
     ]
-    return list(dict.fromkeys(told))[:ANNOTATIONS]
+    return list(dict.fromkeys(lines))[:ANNOTATIONS]
 
 
 def _command(found: GateFinding) -> str:
@@ -51,7 +51,7 @@ def _command(found: GateFinding) -> str:
     return f"::error {where}title={_property(found.rule)}::{_data(found.message)}"
 
 
-def _told(condition: Condition) -> str:
+def _sentence(condition: Condition) -> str:
     why = f". {condition.detail}" if condition.detail else ""
     return f"{condition.verdict}: {condition.measured}; required: {condition.required}{why}"
 

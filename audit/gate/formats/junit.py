@@ -38,13 +38,15 @@ def _case(suite: ET.Element, gate: Gate, condition: Condition) -> None:
     case = ET.SubElement(
         suite, "testcase", {"name": _plain(condition.name), "classname": f"gate.{_plain(gate.policy)}", "time": "0"}
     )
-    said = _plain(f"measured {condition.measured}; required {condition.required}")
-    told = _plain("\n".join(part for part in (condition.detail, condition.path) if part))
+    summary = _plain(f"measured {condition.measured}; required {condition.required}")
+    reasons = _plain("\n".join(part for part in (condition.detail, condition.path) if part))
     if condition.verdict in ("fail", "inconclusive"):
         tag = "failure" if condition.verdict == "fail" else "error"
-        ET.SubElement(case, tag, {"message": said, "type": condition.verdict}).text = told
+        ET.SubElement(case, tag, {"message": summary, "type": condition.verdict}).text = reasons
     else:
-        ET.SubElement(case, "system-out").text = "\n".join(part for part in (condition.verdict, said, told) if part)
+        ET.SubElement(case, "system-out").text = "\n".join(
+            part for part in (condition.verdict, summary, reasons) if part
+        )
 
 
 def _plain(text: str) -> str:

@@ -1,7 +1,7 @@
 """The verdict as SARIF 2.1.0: findings with their lines, and every condition that does not hold.
 
 Fingerprints are those of `audit.gate.findings`, under a name of our own and under the one that GitHub reads. A finding
-that a suppression or the baseline accepts is there, as suppressed.
+that a suppression or the baseline accepts is listed as suppressed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MOST_RESULTS = 5000
 
 
 def sarif(gate: Gate) -> str:
-    """One log with one run; inconclusive is told as a run that did not succeed."""
+    """One log with one run; an inconclusive verdict is a run that did not succeed."""
     results = [_of_finding(found) for found in sorted(gate.found, key=lambda found: bool(found.accepted))]
     results = [_of_condition(one) for one in worst_first(gate.conditions) if one.verdict != "pass"] + results
     results = results[:_MOST_RESULTS]
@@ -40,7 +40,7 @@ def sarif(gate: Gate) -> str:
         "invocations": [
             {
                 "executionSuccessful": gate.verdict != "inconclusive",
-                "exitCodeDescription": gate.told,
+                "exitCodeDescription": gate.headline,
                 "startTimeUtc": gate.started.replace("+00:00", "Z"),
             }
         ],

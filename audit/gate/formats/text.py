@@ -1,31 +1,43 @@
-"""The verdict for a terminal: what does not hold first, the verdict last."""
+"""The verdict for a terminal: what does not hold, a count of the rest, the verdict last."""
 
 from __future__ import annotations
 
-from audit.gate.verdict import Gate, worst_first
+from audit.gate.verdict import Condition, Gate, GateFinding, worst_first
 
 _SHOWN = 20
 
 
-def text(gate: Gate) -> str:
-    """One line a condition, with its reason below it; then findings that nothing accepts, and the verdict."""
-    lines = []
-    for one in worst_first(gate.conditions):
-        lines.append(f"{one.verdict:12} {one.name}: {one.measured} (required: {one.required})")
-        if one.detail and one.verdict != "pass":
-            lines.append(f"{'':13}{one.detail}")
-        if one.path and one.verdict != "pass":
-            lines.append(f"{'':13}{one.path}")
-    open_ = [found for found in gate.found if not found.accepted]
-    for found in open_[:_SHOWN]:
-        place = next((f"{place.file}:{place.line}" if place.line else place.file for place in found.places), "")
-        lines.append(f"{found.level:12} {found.rule}: {found.message}\n{'':13}{place} fingerprint {found.fingerprint}")
-    if len(open_) > _SHOWN:
-        lines.append(f"... and {len(open_) - _SHOWN} more findings; --format json has them all")
-    lines.append(gate.told)
+def text(gate: Gate, *, verbose: bool = False) -> str:
+    """One line a condition that does not hold, its reason below it; then open findings and the verdict.
+
+    `verbose` lists the conditions that hold, too. An open finding is one that nothing accepts.
+    """
+    listed = [one for one in worst_first(gate.conditions) if verbose or one.verdict != "pass"]
+    lines = [line for one in listed for line in _condition(one)]
+    if held := len(gate.conditions) - len(listed):
+        lines.append(
+            f"{held} conditions hold; --verbose lists them" if held > 1 else "1 condition holds; --verbose shows it"
+        )
+    findings = [found for found in gate.found if not found.accepted]
+    lines += [line for found in findings[:_SHOWN] for line in _finding(found)]
+    if len(findings) > _SHOWN:
+        lines.append(f"... and {len(findings) - _SHOWN} more findings; --format json lists all")
+    lines.append(gate.headline)
     return "\n".join(map(printable, lines))
 
 
+def _condition(one: Condition) -> list[str]:
+    lines = [f"{one.verdict:12} {one.name}: {one.measured} (required: {one.required})"]
+    if one.verdict != "pass":
+        lines += [f"{'':13}{part}" for part in (one.detail, one.path) if part]
+    return lines
+
+
+def _finding(found: GateFinding) -> list[str]:
+    place = next((f"{place.file}:{place.line}" if place.line else place.file for place in found.places), "")
+    return [f"{found.level:12} {found.rule}: {found.message}", f"{'':13}{place} fingerprint {found.fingerprint}"]
+
+
 def printable(text: str) -> str:
-    """Without what moves a terminal's cursor or turns its text around: names in evidence may be anybody's."""
+    """The text without what moves a terminal's cursor or reorders text: names in records may be anybody's."""
     return "".join(each if each.isprintable() or each == "\n" else "\N{REPLACEMENT CHARACTER}" for each in text)

@@ -1,28 +1,26 @@
-// The merge of the splits with all loads of a thread in flight at once: of one row and head, one thread for each
-// dimension.
+// The merge of the splits, with all loads of a thread in flight at once: one thread for each dimension of a row and
+// head.
 //
-// The contract skips a split that the row does not see. Here its sum, which is +0, is added, and changes nothing;
-// its partial is loaded, but not added: acc may be -0. Splits come in groups, and a group without an active split is
-// left out: the chains are as long as they must be.
+// The contract skips a split that the row does not see. Here its sum is added, which is +0 and changes nothing; its
+// partial is loaded but not added, since acc may be -0. Splits come in groups, and a group without an active split is
+// left out, so that the chains are no longer than they must be.
 #pragma once
-#include "../../paged/arithmetic.cuh"
-#include "lengths.cuh"
+#include "block.cuh"
 
-namespace grouped {
-namespace direct {
+namespace grouped::direct {
 
 constexpr int kMergeGroup = 16;
 
-// Of every split of the groups that are looked at; one that is not active is as one that is not seen.
+// One value for each split of the groups that are used. An inactive split counts as one that the row does not see.
 struct MergeMemory {
   float split_max[kMaxSplits];
   float split_sum[kMaxSplits];
   float weight[kMaxSplits];
-  float factor[kMaxSplits];  // weight / sum; negative: not seen
+  float factor[kMaxSplits];  // weight / sum; negative where the row sees nothing of the split
 };
 
 // out f16 [rows, G, D]; partial f32 [80, 8, G, D]; lse f32 [80, 8, G, 2] = (max, sum). A row of length 0 is
-// zeros, and its workspace is not read. Block (slot, part) has Threads of the dimensions.
+// zeros, and its workspace is not read. Block (slot, part) serves Threads of the dimensions.
 template <int G, int D, int Threads>
 __device__ __forceinline__ void merge_splits(MergeMemory& m, const int* row_lengths, int rows, const float* partial,
                                              const float* lse, __half* out) {
@@ -80,5 +78,4 @@ __device__ __forceinline__ void merge_splits(MergeMemory& m, const int* row_leng
   out[slot * D + d] = __float2half_rn(acc);
 }
 
-}  // namespace direct
-}  // namespace grouped
+}  // namespace grouped::direct

@@ -1,41 +1,43 @@
-// K and V in shared memory without padding. A token's row begins at a multiple of its own length, so that 128 bytes of
-// storage lie in 128 aligned bytes there; those of a padded row straddle two lines and are written in two parts. What
-// would have all rows' words in the same banks is undone by the order of the 16-byte pieces within a row.
+// K and V in shared memory as they lie in storage, 16 bytes at a time, without padding: the tile copy, QK and PV.
+//
+// A token's row begins at a multiple of its own length, so 128 bytes of storage lie in 128 aligned bytes; those of a
+// padded row straddle two lines and are written in two parts. The order of the 16-byte vectors within a row keeps
+// rows out of each other's banks.
 #pragma once
-#include "audit_keep.h"
+#include "block.cuh"
 #include "numerator.cuh"
 
-namespace grouped {
-namespace direct {
+namespace grouped::direct {
 
 template <int D>
-using WholeRow = uint4[D / 16];
+using SwizzledRow = uint4[D / 16];
 
-// Where piece `piece` of row `row` lies. Eight rows in turn have a piece in different banks. Of rows whose bits differ
-// it is the exclusive or, like the row itself.
+// Where vector `vector` of row `row` lies: eight rows in turn have it in different banks. The position is an exclusive
+// or, so that of row a ^ b is swizzled(b, swizzled(a, vector)) where a and b share no bits.
 template <int D>
-__device__ __forceinline__ int swizzled(int row, int piece) {
+__device__ __forceinline__ int swizzled(int row, int vector) {
   static_assert(D == 64 || D % 128 == 0, "rows of 64 bytes, or of whole lines of 128");
-  return piece ^ (D == 64 ? row / 2 % 4 : row % 8);
+  return vector ^ (D == 64 ? row / 2 % 4 : row % 8);
 }
 
-// copy_tile to swizzled rows, whole.
+// Tile copy by one warp: 32 whole rows of K or V. A token >= total becomes zeros and is not read. A dense tile, the
+// case that matters, has no arithmetic between its copies.
 template <int D>
-__device__ __forceinline__ void copy_swizzled(audit::CopyQueue& copies, WholeRow<D>* to, const paged::Storage& storage,
-                                              const TilePlaces& places, int load_bytes, int first_token, int dense,
-                                              int total) {
-  constexpr int pieces = D / 16;
-  constexpr int rows = 32 / pieces;  // that a warp copies at once
+__device__ __forceinline__ void copy_swizzled(audit::CopyQueue& copies, SwizzledRow<D>* to,
+                                              const paged::Storage& storage, const TileAddress& address,
+                                              int load_bytes, int first_token, int dense, int total) {
+  constexpr int vectors = D / 16;
+  constexpr int rows = 32 / vectors;  // copied by a warp at once
   const int lane = threadIdx.x % 32;
-  const int piece = lane % pieces;
-  const int first_row = lane / pieces;
+  const int vector = lane % vectors;
+  const int first_row = lane / vectors;
   if (first_token + kTileTokens <= dense) {
-    const int own = swizzled<D>(first_row, piece);
+    const int own = swizzled<D>(first_row, vector);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const unsigned char* const from =
-          storage.bytes + static_cast<unsigned>(places.physical_page[i]) * storage.page_stride +
-          static_cast<unsigned>((places.position[i] + first_row) * D + piece * 16);
+          storage.bytes + static_cast<unsigned>(address.physical_page[i]) * storage.page_stride +
+          static_cast<unsigned>((address.position[i] + first_row) * D + vector * 16);
 #pragma unroll
       for (int row = 0; row < kGroupTokens; row += rows) {
         copies.copy16(&to[i * kGroupTokens + row + first_row][swizzled<D>(row, own)], from + row * D);
@@ -46,25 +48,17 @@ __device__ __forceinline__ void copy_swizzled(audit::CopyQueue& copies, WholeRow
 #pragma unroll 1
   for (int row = first_row; row < kTileTokens; row += rows) {
     const bool second = row >= kGroupTokens;
-    const int physical_page = second ? places.physical_page[1] : places.physical_page[0];
-    const int position = (second ? places.position[1] : places.position[0]) + row % kGroupTokens;
-    const unsigned char* const from = paged::token_bytes(storage, physical_page, position) + piece * 16;
-    uint4* const place = &to[row][swizzled<D>(row, piece)];
-    const bool read = first_token + row < total;
-    if (load_bytes == 16) {
-      copies.copy16(place, from, read);
-    } else if (!read) {
-      *place = make_uint4(0, 0, 0, 0);
-    } else {
-      *place = load_bytes == 8 ? load_chunk<8>(from) : load_chunk<1>(from);
-    }
+    const int physical_page = second ? address.physical_page[1] : address.physical_page[0];
+    const int position = (second ? address.position[1] : address.position[0]) + row % kGroupTokens;
+    const unsigned char* const from = paged::token_bytes(storage, physical_page, position) + vector * 16;
+    copy_vector(copies, &to[row][swizzled<D>(row, vector)], from, load_bytes, first_token + row < total);
   }
 }
 
-// multiply_step of a warp's 32 tokens.
+// QK: the products of one step for the 32 tokens of a tile.
 template <int D>
-__device__ __forceinline__ void multiply_swizzled(float (&t)[4][4], const uint4 (&q)[D / 16][32],
-                                                  const WholeRow<D>* keys, int step, int lane) {
+__device__ __forceinline__ void multiply_swizzled(float (&t)[4][4], const Queries<D>& q, const SwizzledRow<D>* keys,
+                                                  int step, int lane) {
   unsigned queries[4];
   load_registers(queries, &q[step][lane]);
   unsigned words[4];
@@ -84,28 +78,11 @@ __device__ __forceinline__ void multiply_swizzled(float (&t)[4][4], const uint4 
   }
 }
 
-// The compensated sum of the products of steps First to End - 1, of all D / 16.
-template <int D, int Elements, int First, int End>
-__device__ __forceinline__ void sum_steps(float (&sum)[4][4], float (&compensation)[4][Elements],
-                                          const uint4 (&q)[D / 16][32], const WholeRow<D>* keys) {
-  int lane = threadIdx.x % 32;
-  audit::keep(lane);  // eight addresses follow from it, which would stay in registers through all phases
-#pragma unroll
-  for (int step = First; step < End; ++step) {
-    float t[4][4];
-    multiply_swizzled<D>(t, q, keys, step, lane);
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-#pragma unroll
-      for (int e = 0; e < Elements; ++e) kahan_add<D / 16>(sum[j][e], compensation[j][e], t[j][e], step);
-    }
-  }
-}
-
-// add_tile of the dimensions from 16 * first_piece on. p and rescale point to what is this lane's; R stands behind P.
+// PV: out = fma(out, rescale, tile) for one tile, in the dimensions from 16 * first_vector on; tile is P[0:16]V,
+// R[0:16]V', P[16:32]V, R[16:32]V', each one's C the D before. p and rescale point to this lane's own; R lies behind P.
 template <int D, int Halves>
-__device__ __forceinline__ void add_swizzled(Numerator<D>& out, const uint4* p, const float* rescale,
-                                             const WholeRow<D>* tokens, int first_piece) {
+__device__ __forceinline__ void accumulate_swizzled(Numerator<D>& out, const uint4* p, const float* rescale,
+                                                    const SwizzledRow<D>* tokens, int first_vector) {
   const int lane = threadIdx.x % 32;
   unsigned weights[2][4];
   unsigned rests[2][4];
@@ -115,30 +92,17 @@ __device__ __forceinline__ void add_swizzled(Numerator<D>& out, const uint4* p, 
     load_registers(rests[h], p + 32 * (h + 2));
   }
 #pragma unroll
-  for (int block = 0; block < blocks_of_warp<D>; ++block) {
-    const uint4* const v = &tokens[lane % 16][swizzled<D>(lane % 16, first_piece + 2 * block + lane / 16)];
+  for (int slice = 0; slice < slices_of_warp<D>; ++slice) {
+    const uint4* const v = &tokens[lane % 16][swizzled<D>(lane % 16, first_vector + 2 * slice + lane / 16)];
     float tile[4][4] = {};
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
       unsigned values[4][2];
       load_transposed_values(values, v + 16 * h * (D / 16));
-#pragma unroll
-      for (int j = 0; j < 4; ++j) audit::product_m16n8k16(tile[j], weights[h], values[j], tile[j]);
-#pragma unroll
-      for (int j = 0; j < 4; ++j) {
-        const unsigned shrunk[2] = {shrink_pair(values[j][0]), shrink_pair(values[j][1])};
-        audit::product_m16n8k16(tile[j], rests[h], shrunk, tile[j]);
-      }
+      multiply_values(tile, weights[h], rests[h], values);
     }
-#pragma unroll
-    for (int j = 0; j < 4; ++j) {
-#pragma unroll
-      for (int e = 0; e < 2 * Halves; ++e) {
-        out[block][j][e] = __fmaf_rn(out[block][j][e], rescale[8 * (e / 2)], tile[j][e]);
-      }
-    }
+    rescale_and_add<Halves>(out[slice], tile, rescale);
   }
 }
 
-}  // namespace direct
-}  // namespace grouped
+}  // namespace grouped::direct

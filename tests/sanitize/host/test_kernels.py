@@ -55,9 +55,9 @@ def kernels_in(root: Path) -> Path:
 @pytest.mark.parametrize(
     ("shape", "name", "path", "written"),
     [
-        ("q1", "token_groups", "kernels/scalar/token_weights.cuh", "m.score[threadIdx.x / Behind][i] = 0.0f;"),
+        ("q1", "token_groups", "kernels/scalar/streamed/token_weights.cuh", "m.score[threadIdx.x / Behind][i] = 0.0f;"),
         pytest.param(
-            *("q6", "rolled_steps", "kernels/grouped/direct/weights.cuh", "weights.tile_sum[slot][warp] = 0.0f;"),
+            *("q6", "rolled_steps", "kernels/grouped/direct/row_sums.cuh", "weights.tile_sum[slot][warp] = 0.0f;"),
             marks=pytest.mark.full,
         ),
     ],
@@ -105,7 +105,7 @@ CASES = (
     {"context": 300, "page": 1648},
     {"context": 24_577, "heads": 3, "dim": 64},
 )
-FEW = ("kernels/grouped/control.cu", "kernels/scalar/reduce.cuh")  # the first barrier of each
+FEW = ("kernels/grouped/control.cu", "kernels/scalar/bytewise/reduce.cuh")  # the first barrier of each
 TAKEN_OUT = barriers() if full_run() else [next(one for one in barriers() if one[0] == path) for path in FEW]
 
 

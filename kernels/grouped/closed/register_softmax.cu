@@ -1,0 +1,37 @@
+// grouped, variant `register_softmax`, parent `visible_tile`: every warp keeps max, sum and factors of the rows
+// in registers. Shared memory holds only what one tile adds to them.
+//
+//   grouped_register_softmax_splits<G, D, Page>   grid (80, 1), block 256, dynamic shared memory
+//                                                 split_memory_bytes<D, ceil(8 * G / 16), 8, 1, true>:
+//                                                 84,544 (G=6, D=256), 34,176 (G=3, D=64)
+//   grouped_register_softmax_merge<G, D>          grid (rows * G), block 128, no dynamic shared memory
+#include <cuda_fp16.h>
+
+#include "../staged/merge.cuh"
+#include "register_rows.cuh"
+
+using grouped::staged::RegisterSoftmax;
+
+// q f16 [rows, G, D]; k, v e4m3 [pages, page, 1, D], strides in bytes; table i32 [n]; lengths i32 [rows];
+// partial f32 [80, 8, G, D]; lse f32 [80, 8, G, 2].
+template <int G, int D, int Page>
+__global__ void __launch_bounds__(RegisterSoftmax<G, Page>::threads)
+    grouped_register_softmax_splits(const __half* q, const unsigned char* k, const unsigned char* v,
+                                const int* table, const int* lengths, int rows, int page,
+                                long long k_page_stride, long long k_token_stride, long long v_page_stride,
+                                long long v_token_stride, float scale, float k_scale, float v_scale,
+                                float* partial, float* lse) {
+  const paged::Storage keys = {k, k_page_stride, k_token_stride};
+  const paged::Storage values = {v, v_page_stride, v_token_stride};
+  const paged::Inputs in = {q, keys, values, table, lengths, rows, page, scale, k_scale, v_scale};
+  grouped::staged::run_split<G, D, RegisterSoftmax<G, Page>>(in, partial, lse);
+}
+
+// out f16 [rows, G, D].
+template <int G, int D>
+__global__ void __launch_bounds__(grouped::staged::kMergeThreads)
+    grouped_register_softmax_merge(const int* lengths, int rows, const float* partial, const float* lse,
+                               __half* out) {
+  __shared__ grouped::staged::MergeMemory memory;
+  grouped::staged::merge_splits<G, D>(memory, lengths, rows, partial, lse, out);
+}

@@ -1,0 +1,78 @@
+"""Which result speaks for a case and a variant: the newest sound one, of the same device, architecture and steps."""
+
+from __future__ import annotations
+
+import shutil
+
+import msgspec
+import pytest
+
+from audit.gate import coverage
+from audit.gate.policy import load_policy
+from audit.plan import Plan
+from audit.project import Project
+from audit.records.run import RunRecord
+
+from .made import looked, rewrite, session, write_session
+from .test_decision import only
+
+
+@pytest.fixture
+def plan(project: Project) -> Plan:
+    """The policy's first rule, for the host."""
+    return load_policy(project, "everyday").audits[0].plan(project, "softmax")
+
+
+def covered(project: Project, plan: Plan, *places: str) -> set[bool]:
+    """Whether pairs of the plan are covered by the records of these folders."""
+    return {witness is not None for witness in coverage.audits(plan, looked(project, *places)).values()}
+
+
+def test_a_record_speaks_for_its_own_device_alone(project: Project, plan: Plan) -> None:
+    on_device = msgspec.structs.replace(plan, backend="cuda")
+    assert covered(project, plan, "given") == covered(project, on_device, "reports") == {True}
+    assert covered(project, plan, "reports") == covered(project, on_device, "given") == {False}
+
+
+def test_a_record_speaks_for_its_own_architecture_alone(project: Project, plan: Plan) -> None:
+    cases = tuple(msgspec.structs.replace(case, arch="sm_80") for case in plan.cases)
+    assert covered(project, msgspec.structs.replace(plan, cases=cases), "given") == {False}
+
+
+def test_all_steps_speak_for_the_first_and_not_the_other_way_round(project: Project, plan: Plan) -> None:
+    first = tuple(msgspec.structs.replace(case, first_step_only=True) for case in plan.cases)
+    assert covered(project, msgspec.structs.replace(plan, cases=first), "given") == {True}
+
+    def shorten(record: RunRecord) -> RunRecord:
+        cases = tuple(msgspec.structs.replace(one.case, first_step_only=True) for one in record.cases)
+        records = tuple(msgspec.structs.replace(one, case=case) for one, case in zip(record.cases, cases, strict=True))
+        shorter = msgspec.structs.replace(record.plan, cases=cases)
+        return msgspec.structs.replace(record, plan=shorter, cases=records)
+
+    rewrite(only(project.root / "given"), shorten)
+    assert covered(project, plan, "given") == {False}
+
+
+def test_the_newest_speaks(project: Project, plan: Plan) -> None:
+    old = only(project.root / "given")
+    shutil.copytree(old, project.root / "later/copy")
+    rewrite(
+        project.root / "later/copy", lambda record: msgspec.structs.replace(record, started="2026-11-01T11:00:00+00:00")
+    )
+    for places in (("given", "later"), ("later", "given")):
+        found = coverage.audits(plan, looked(project, *places))
+        assert {witness.by.path.name for witness in found.values() if witness} == {"copy"}
+
+
+def test_an_altered_record_speaks_for_nothing(project: Project, plan: Plan) -> None:
+    file = only(project.root / "given") / "evidence.json"
+    file.write_bytes(file.read_bytes() + b" ")
+    assert covered(project, plan, "given") == {False}
+
+
+def test_a_session_speaks_for_its_own_tools_alone(project: Project) -> None:
+    plan = load_policy(project, "everyday").sanitizers[0].plan(project, "softmax")
+    write_session(session(project, tools=("memcheck",)), project.root / "other")
+    for tool, expected in (("memcheck", {True}), ("racecheck", {False})):
+        found = coverage.checks(plan, tool, looked(project, "other"))  # type: ignore[arg-type]
+        assert {witness is not None for witness in found.values()} == expected

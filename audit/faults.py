@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from audit import plan as planning
+from audit.checks.catalogue import CATALOGUE
 from audit.checks.result import Verdict, worst
 from audit.errors import ProjectError
 from audit.plan import Selection
@@ -24,7 +25,7 @@ from audit.records.run import RunRecord
 from audit.run import run
 from audit.spec import AxisValue
 
-_ANY_CHECK = ("completion", "identity", "bytes", "workspace", "guards", "inputs", "finite", "repeat", "error", "probe")
+_ON_CPU = tuple(check.name for check in CATALOGUE if not check.needs_gpu)
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -72,8 +73,8 @@ def load_faults(folder: Path) -> list[Fault]:
             fault = msgspec.convert({**tomllib.loads(path.read_text(encoding="utf-8")), "name": path.stem}, Fault)
         except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
             raise ProjectError(f"{path}: {error}") from None
-        if fault.check.partition(":")[0] not in _ANY_CHECK:
-            raise ProjectError(f"{path}: check: expected one of {', '.join(_ANY_CHECK)}, but got {fault.check!r}")
+        if fault.check.partition(":")[0] not in _ON_CPU:
+            raise ProjectError(f"{path}: check: expected one of {', '.join(_ON_CPU)}, but got {fault.check!r}")
         faults.append(fault)
     return faults
 
@@ -98,7 +99,7 @@ def try_all(
 
 def matrix(trials: Sequence[Trial]) -> str:
     """Faults x checks as text: how many results failed, the named check in brackets."""
-    checks = [check for check in _ANY_CHECK if any(check in (*trial.failed, _named(trial)) for trial in trials)]
+    checks = [check for check in _ON_CPU if any(check in (*trial.failed, _named(trial)) for trial in trials)]
     width = max(len(trial.fault.name) for trial in trials)
     lines = [" " * (width + 2) + " ".join(f"{check:>10}" for check in checks)]
     for trial in trials:

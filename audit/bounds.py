@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from audit.spec import Array, Bound, Case, Expected, Got, Inputs, Measured
-
-
-@dataclass(frozen=True)
-class OutputBound(Bound):
-    """A bound over an output, whose buffer names the dimensions that the measured errors leave without a name.
-
-    output  the output or workspace
-    """
-
-    output: str = ""
 
 
 def relative_l2(got: Array, expected: Array) -> Array:
@@ -41,4 +29,4 @@ def RelL2(name: str, limit: float, reference: str = "fp64") -> Bound:  # noqa: N
         value = relative_l2(got[name], np.asarray(expected[name], np.float64))
         return Measured(value, np.full(value.shape, limit), ())
 
-    return OutputBound(f"rel_l2({name})", measure, reference, output=name)
+    return Bound(f"rel_l2({name})", measure, reference, output=name)

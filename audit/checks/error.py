@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from audit.bounds import OutputBound
 from audit.checks.result import Figure, Result
 from audit.checks.view import Step, View
 from audit.hooks import call
@@ -43,7 +42,7 @@ def _judge(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Resul
     with np.errstate(all="ignore"):  # wrong results overflow here; the comparison below still fails them
         expected = step.references.get(bound.reference, {})
         measured = call(view.case, f"bound {bound.name}", bound.measure, view.case, step.inputs, got, expected)
-    if measured is not None and isinstance(bound, OutputBound) and not measured.dims:
+    if measured is not None and bound.output and not measured.dims:
         measured = replace(measured, dims=_leading_dims(view, bound.output, measured.value.ndim))
     return None if measured is None else _compare(check, step, measured)
 

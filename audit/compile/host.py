@@ -29,7 +29,7 @@ class Target(msgspec.Struct, frozen=True):
     standing: str = "published model, not measured"
 
 
-# The models are those of kernels/CONTRACT.md; limits from the CUDA programming guide's table of compute capabilities.
+# The models are those of audit/simt/tensor_core.md; limits: the CUDA programming guide's table of compute capabilities.
 TARGETS = {
     "sm_70": Target("sm_70", 96 * 1024),
     "sm_75": Target("sm_80", 64 * 1024),

@@ -1,6 +1,6 @@
 """Which tensor-core model the instructions in a cubin obey. They decide it, not the PTX and not the architecture alone.
 
-The models are those of section 3 of kernels/CONTRACT.md, named as the host build names them (`audit.compile.host`).
+The models are those of audit/simt/tensor_core.md, named as the host build names them (`audit.compile.host`).
 """
 
 from __future__ import annotations

@@ -11,8 +11,11 @@ from audit.compile import cubin
 from audit.compile.cuda import compile_cubin
 from audit.compile.identity import KernelRecord
 from audit.errors import ToolMissing
+from audit.project import find_project
 
 from ..conftest import ROOT
+
+GROUPED = find_project(ROOT).operators["grouped"]
 
 SYMBOLS = {"splits<6, 256>": "splits", "merge<6>": "_Z5mergePf"}
 LOG = """\
@@ -168,7 +171,7 @@ def test_the_disassembly_is_the_same_in_another_folder(tmp_path: Path) -> None:
 def test_the_record_of_our_own_kernels(kernel: str, arch: str, instruction: str) -> None:
     entries = [f"grouped_{kernel}_{part}<3, 64>" for part in ("splits", "merge")]
     try:
-        build = compile_cubin(ROOT, ROOT / f"kernels/grouped/{kernel}.cu", entries, arch=arch)
+        build = compile_cubin(ROOT, ROOT / GROUPED.variant(kernel).code.path, entries, arch=arch)
         code = cubin.opcodes(cubin.disassembly(build.cubin))
     except ToolMissing as missing:
         pytest.skip(str(missing))

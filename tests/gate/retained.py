@@ -53,12 +53,12 @@ variants = {variants}
 tools = {tools}
 cases = {cases}
 """
-STANDING = """
+ADMISSIONS = """
 
 for _operator, _recorded in {recorded}.items():
-    for _name, _standing in STANDING[_operator].items():
-        if _standing.status == "admitted" and _name not in _recorded:
-            STANDING[_operator][_name] = _standing._replace(status="experimental")
+    for _name, _admission in ADMISSIONS[_operator].items():
+        if _admission.status == "admitted" and _name not in _recorded:
+            ADMISSIONS[_operator][_name] = _admission._replace(status="experimental")
 """
 
 
@@ -111,8 +111,8 @@ def settle(home: Path, plans: list[Plan]) -> None:
         operator: {variant.name for plan in plans if plan.operator == operator for variant in plan.variants}
         for operator in project.operators
     }
-    standing = home / "kernels/standing.py"
-    standing.write_text(standing.read_text() + STANDING.format(recorded=recorded))
+    admission = home / "kernels/admission.py"
+    admission.write_text(admission.read_text() + ADMISSIONS.format(recorded=recorded))
     for operator in project.operators.values():
         if operator.default not in recorded[operator.name]:
             (*_, last) = [v.name for v in operator.variants if v.name in recorded[operator.name]]

@@ -123,8 +123,8 @@ def test_an_unused_rule_is_a_complaint_where_it_could_have_been_used() -> None:
 @pytest.mark.parametrize(
     ("changes", "sessions"),
     [
-        ({"where": "kernels/scalar/pages.cuh:3"}, {("scalar", "host"), ("scalar", "cuda")}),
-        ({"where": "kernels/grouped/splits.cuh:3", "device": "host"}, {("grouped", "host")}),
+        ({"where": "kernels/scalar/bytewise/pages.cuh:3"}, {("scalar", "host"), ("scalar", "cuda")}),
+        ({"where": "kernels/grouped/staged/splits.cuh:3", "device": "host"}, {("grouped", "host")}),
         ({"where": "scalar_control_partitions", "device": "cuda"}, {("scalar", "cuda")}),
         ({"where": "scalar_control_partitions<6, 256>", "device": "cuda"}, {("scalar", "cuda")}),
         ({"where": "kernels/nowhere.cuh:3", "device": "cuda"}, {("scalar", "cuda"), ("grouped", "cuda")}),

@@ -1,4 +1,4 @@
-"""The tensor-core product of kernels/CONTRACT.md in Python's integers, written from its five steps alone.
+"""The tensor-core product of audit/simt/tensor_core.md in Python's integers, written from its five steps alone.
 
 Bit patterns in, bit patterns out; no floating point anywhere. Slow: some 50 microseconds for 16 products.
 """

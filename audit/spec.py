@@ -315,7 +315,7 @@ class Bound:
     measure    errors and limits from a case, its inputs, the variant's results and the reference's arrays; None where
                the bound does not apply
     reference  name of the reference that is passed as the last argument; empty passes no arrays
-    output     the output or workspace whose buffer names the dimensions, where the errors come without names
+    output     output or workspace whose first dimensions name those of the errors, where the measure names none
     """
 
     name: str

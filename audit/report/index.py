@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
@@ -33,6 +34,11 @@ class IndexEntry(msgspec.Struct, frozen=True):
     verdict: Verdict
     detail: str
     sources: Sources
+
+    @property
+    def command(self) -> str:
+        """What renders its page."""
+        return shlex.join(["audit", "report", self.name])
 
 
 class ShapeEntries(msgspec.Struct, frozen=True):

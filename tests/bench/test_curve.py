@@ -41,7 +41,7 @@ def test_a_curve_comes_back_as_it_was_frozen(tmp_path: Path) -> None:
 def test_a_curve_is_never_overwritten(tmp_path: Path) -> None:
     file = curve.freeze_curve(tmp_path, curve.curve_of(two_contexts()))
     before = file.read_bytes()
-    with pytest.raises(EvidenceError, match=r"none is ever overwritten; compare with it, or move it elsewhere"):
+    with pytest.raises(EvidenceError, match=r"is never overwritten; compare with it, or move it away"):
         curve.freeze_curve(tmp_path, curve.curve_of(two_contexts(2.0)))
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == [file.name]

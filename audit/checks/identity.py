@@ -36,8 +36,9 @@ def identity(view: View) -> Iterator[Result]:
         return
     # An earlier revision or a frozen program has the same entry points; binary and build must still differ.
     names_differ = view.parent.revision is None and not isinstance(view.parent.variant.code, Binary)
-    if view.parent.revision and other.key == build.key:
-        yield Result("identity", "pass", f"built from the same sources as {view.parent.revision[:12]}")
+    if view.parent.revision and build.binary_sha256 == other.binary_sha256:
+        what = "sources" if other.key == build.key else "machine code, from other sources,"
+        yield Result("identity", "pass", f"built from the same {what} as {view.parent.revision[:12]}")
         return
     same = [
         what

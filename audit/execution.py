@@ -105,6 +105,7 @@ def execute(
         final_inputs=outcomes[0].final_inputs,
         parent=parent,
         revision=planned.revision,
+        baseline_only=planned.baseline_only,
     )
 
 

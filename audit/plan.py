@@ -14,7 +14,7 @@ from audit.compile.host import check_arch
 from audit.errors import PlanError
 from audit.project import Project
 from audit.revision import project_at, resolve
-from audit.spec import AxisValue, Case, Line, Operator, Shape
+from audit.spec import AxisValue, Case, Line, Operator, Shape, Variant
 
 Backend = Literal["host", "cuda"]
 
@@ -30,6 +30,8 @@ class PlannedVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     why: str = ""  # the reason, if it is closed
     evidence: tuple[str, ...] = ()  # the records that admit or close it, as the project names them
     revision: str | None = None  # the commit that its sources come from; None: the working tree
+    declared_parent: str | None = None  # as the project declares it
+    baseline_only: bool = False  # runs so that another variant can be compared with it, and is not compared itself
 
     @property
     def label(self) -> str:
@@ -184,39 +186,55 @@ def _captured(project: Project, operator: Operator, shape: Shape, selection: Sel
 
 
 def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = False) -> tuple[PlannedVariant, ...]:
-    """The named variants and their parents, or the operator's default variants; parents come before children.
+    """The named variants, or the operator's default variants, and what they are compared with; parents come first.
 
     The default is every variant that is not closed. If some are admitted, it also omits the experimental ones, unless
-    `full` is set. Each variant is compared with its nearest planned ancestor. A parent that only its child needs is
-    judged by the bounds, not by its own parent's bytes.
+    `full` is set. A variant that declares a parent is compared with its nearest ancestor among these. If none of its
+    ancestors is among them, its parent runs as well, whatever its status, as a baseline only.
     """
     settled = any(variant.status == "admitted" for variant in operator.variants) and not full
     left_out = ("closed", "experimental") if settled else ("closed",)
     usual = [variant for variant in operator.variants if variant.status not in left_out]
     chosen = [operator.variant(name) for name in names] or usual
-    wanted = {variant.name for variant in chosen} | {variant.parent for variant in chosen if variant.parent and names}
-    ordered: list[str] = []
-
-    def add(name: str, below: tuple[str, ...] = ()) -> None:
-        if name in below:
-            raise PlanError(f"operator {operator.name}: the parents form a cycle: {' -> '.join((*below, name))}")
+    chosen_names = {variant.name for variant in chosen}
+    baselines = {
+        variant.parent for variant in chosen if variant.parent and not chosen_names & {*ancestors(operator, variant)}
+    }
+    planned = chosen_names | baselines
+    ordered = [name for variant in chosen for name in (*reversed(ancestors(operator, variant)), variant.name)]
+    found = []
+    for name in dict.fromkeys(name for name in ordered if name in planned):
         variant = operator.variant(name)
-        if variant.parent is not None:
-            add(variant.parent, (*below, name))
-        if name in wanted and name not in ordered:
-            ordered.append(name)
+        only_baseline = name not in chosen_names
+        nearest = next((each for each in ancestors(operator, variant) if each in planned), None)
+        found.append(
+            PlannedVariant(
+                name=name,
+                parent=None if only_baseline else nearest,
+                status=variant.status,
+                source=variant.code.path,
+                note=variant.note,
+                why=variant.why,
+                evidence=variant.evidence,
+                declared_parent=variant.parent,
+                baseline_only=only_baseline,
+            )
+        )
+    return tuple(found)
 
-    def nearest(parent: str | None) -> str | None:
-        while parent is not None and parent not in wanted:
-            parent = operator.variant(parent).parent
-        return parent
 
-    for variant in chosen:
-        add(variant.name)
-    return tuple(
-        PlannedVariant(v.name, nearest(v.parent), v.status, v.code.path, v.note, v.why, v.evidence)
-        for v in map(operator.variant, ordered)
-    )
+def ancestors(operator: Operator, variant: Variant) -> list[str]:
+    """The declared ancestors of a variant, its parent first. PlanError where they form a cycle."""
+    found: list[str] = []
+    parent = variant.parent
+    while parent is not None:
+        if parent in found or parent == variant.name:
+            raise PlanError(
+                f"operator {operator.name}: the parents form a cycle: {' -> '.join((variant.name, *found, parent))}"
+            )
+        found.append(parent)
+        parent = operator.variant(parent).parent
+    return found
 
 
 def _against(
@@ -237,7 +255,7 @@ def _against(
     for variant in variants:
         parent = variant.parent
         if variant.name in existed:
-            past = msgspec.structs.replace(variant, parent=None, revision=commit)
+            past = msgspec.structs.replace(variant, parent=None, revision=commit, baseline_only=True)
             planned.append(past)
             parent = past.label
         planned.append(msgspec.structs.replace(variant, parent=parent))

@@ -17,6 +17,9 @@ from audit.checks.view import Step, View
 def bytes_(view: View) -> Iterator[Result]:
     """Outputs and workspaces equal the parent's in every bit of the written region."""
     if view.parent is None:
+        if view.variant.parent is not None and not view.baseline_only:
+            declared = view.variant.parent
+            yield Result("bytes", "inconclusive", f"declares the parent {declared}, but no ancestor of it ran")
         return
     if not isinstance(view.parent.outcome, Completed):
         yield Result("bytes", "inconclusive", f"the parent {view.parent.variant.name} did not complete")

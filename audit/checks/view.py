@@ -47,6 +47,7 @@ class View:
     on_host: Sequence[Step] = ()  # in a run on a GPU: all steps on the host backend
     launched: Mapping[str, Sequence[LaunchCount]] = field(default_factory=dict)  # of again, graph and host
     host_build: BuildIdentity | None = None  # the build of `on_host`
+    baseline_only: bool = False  # runs only so that another variant can be compared with it
     revision: str | None = None  # the commit of the sources; None: the working tree
 
     @cached_property

@@ -27,7 +27,8 @@ def audit_conditions(evaluation: Evaluation, rule: AuditRule, shape: str) -> Ite
     """What a rule asks of one shape. Raises PlanError and CaptureError where its plan cannot be made."""
     plan = rule.plan(evaluation.project, shape)
     about = f"{shape} on {rule.device}"
-    audits = coverage.audits(plan, evaluation.evidence)
+    operator = evaluation.project.operators[plan.operator]
+    audits = coverage.audits(plan, operator, evaluation.evidence)
     witnesses = witnesses_of(audits)
     path = page_of(evaluation, witnesses)
     count = ResultCount.of(audits, lambda witness: _judge(evaluation, witness))
@@ -44,7 +45,7 @@ def _judge(evaluation: Evaluation, witness: AuditWitness) -> tuple[State, str]:
     found = evaluation.accept(of_audit(witness.result, witness.record.plan, evaluation.relative(witness.by.path)))
     evaluation.found += found
     if witness.result.verdict == "pass":
-        return "good", ""
+        return ("inconclusive", f"lacks {'; '.join(witness.lacks)}") if witness.lacks else ("good", "")
     if found and all(one.accepted for one in found):
         return "accepted", ""
     return ("failed" if witness.result.verdict == "fail" else "inconclusive"), ""

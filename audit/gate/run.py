@@ -97,7 +97,9 @@ class _Runner:
 
     def _audit(self, rule: AuditRule, shape: str) -> Path | None:
         plan = rule.plan(self.project, shape)
-        if rule.device == "cuda" and _current(coverage.audits(plan, self.evidence)):
+        if rule.device == "cuda" and _current(
+            coverage.audits(plan, self.project.operators[plan.operator], self.evidence)
+        ):
             return None
         self.log(f"audit of {shape} on {rule.device}: {plan.audits} planned")
         record, path = run(self.project, plan, self.runs, self.command)
@@ -122,7 +124,7 @@ class _Runner:
 
 def _current(covered: Coverage[AnyWitness]) -> bool:
     """Whether evidence of today's sources speaks for all that a plan asks for."""
-    return all(witness is not None and witness.current for witness in covered.values())
+    return all(witness is not None and witness.current and not witness.lacks for witness in covered.values())
 
 
 def _has_gpu() -> bool:

@@ -109,6 +109,15 @@ def find_project(start: Path) -> Project:
     )
 
 
+def project_in(folder: Path) -> Project:
+    """The project of exactly this folder. ProjectError where its pyproject.toml declares none."""
+    file = folder / "pyproject.toml"
+    table = _table(file)
+    if table is None:
+        raise ProjectError(f"{file}: expected a table [tool.{TABLE}]; add one")
+    return Project(folder, _settings(file, folder, table))
+
+
 def _table(file: Path) -> Any:
     try:
         document = tomllib.loads(file.read_text(encoding="utf-8"))

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from audit.git import git
+
 
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where it ran."""
@@ -45,8 +47,9 @@ def commit(root: Path) -> str | None:
 
 
 def _git(root: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=20, check=True)
-    return done.stdout.strip()
+    done = git(root, *words)
+    done.check_returncode()
+    return done.stdout.decode(errors="replace").strip()
 
 
 def _processor() -> str:

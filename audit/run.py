@@ -14,6 +14,7 @@ from audit.case import CaseOutcome, audit_case
 from audit.plan import Plan
 from audit.project import Project
 from audit.records import machine
+from audit.records.folder import add_pages
 from audit.records.run import SCHEMA, Audit, RunRecord, draft, summarize
 from audit.report import pages
 
@@ -51,7 +52,9 @@ def run(
         exposures=exposures,
         summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2)),
     )
-    return record, folder.finish(record, pages(record, project=project))
+    path = folder.finish(record)
+    add_pages(path, lambda: pages(record, project=project))
+    return record, path
 
 
 def _all_cases(

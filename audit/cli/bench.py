@@ -16,12 +16,13 @@ from audit.bench.run import bench
 from audit.bench.text import table
 from audit.cli import options
 from audit.cli.exit_codes import INCONCLUSIVE, PASS
+from audit.cli.places import page_name, places
 from audit.cli.shapes import chosen_shape, require_variants
 from audit.cli.terminal import echo
 from audit.errors import PlanError
 from audit.project import find_project
 from audit.records.bench import CURVE, BenchRecord, draft
-from audit.records.folder import REPORT, encode
+from audit.records.folder import add_pages, encode
 from audit.report import pages
 
 
@@ -92,13 +93,13 @@ def command(
     frozen = curve.find_curve(project.reports, record)
     compared = curve.compare_with_curve(frozen, record) if frozen else None
     beside = {CURVE: encode(frozen)} if frozen else {}
-    path = partial.finish(record, {**beside, **pages(record, beside, project)})
+    path = partial.finish(record, beside)
+    add_pages(path, lambda: pages(record, beside, project))
     if as_json:
-        click.echo(
-            msgspec.json.encode({"evidence": str(path), "page": str(path / REPORT), "skipped": record.skipped}).decode()
-        )
+        found = {"evidence": str(path), "page": page_name(path), "skipped": record.skipped}
+        click.echo(msgspec.json.encode(found).decode())
     else:
-        echo(f"{table(record, compared)}\nevidence {path}\nreport   {path / REPORT}")
+        echo(f"{table(record, compared)}\n{places(path)}")
     if freeze:
         click.echo(f"curve    {curve.freeze_curve(project.reports, curve.curve_of(record))}", err=as_json)
     raise click.exceptions.Exit(INCONCLUSIVE if _differs(record) else PASS)

@@ -14,12 +14,12 @@ from audit.backends import cuda
 from audit.checks.result import worst
 from audit.cli import options
 from audit.cli.exit_codes import CODES
+from audit.cli.places import page_name, places
 from audit.cli.progress import Progress
 from audit.cli.shapes import chosen_shapes, require_variants
 from audit.cli.terminal import echo
 from audit.errors import PlanError
 from audit.project import find_project
-from audit.records.folder import REPORT
 from audit.records.run import CheckFinding, RunRecord, findings
 from audit.run import run
 from audit.spec import AxisValue
@@ -145,7 +145,7 @@ def _json(record: RunRecord, folder: Path) -> str:
         **msgspec.structs.asdict(record.summary),
         "findings": [_finding(each) for each in findings(record)],
         "evidence": str(folder),
-        "page": str(folder / REPORT),
+        "page": page_name(folder),
     }
     return msgspec.json.encode(found).decode()
 
@@ -185,7 +185,6 @@ def _text(record: RunRecord, folder: Path) -> str:
     lines += [
         f"{summary.verdict}: {summary.passed} passed, {summary.failed} failed, {summary.inconclusive} inconclusive, "
         f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s",
-        f"evidence {folder}",
-        f"report   {folder / REPORT}",
+        places(folder),
     ]
     return "\n".join(lines)

@@ -13,13 +13,13 @@ import msgspec
 from audit.checks.result import worst
 from audit.cli import options
 from audit.cli.exit_codes import CODES
+from audit.cli.places import page_name, places
 from audit.cli.progress import Progress
 from audit.cli.shapes import chosen_shapes, require_variants
 from audit.cli.terminal import echo
 from audit.compile.host import check_arch
 from audit.plan import Backend
 from audit.project import find_project
-from audit.records.folder import REPORT
 from audit.records.sanitize import TOOLS, SanitizeRecord, Tool, ToolCheck, told
 from audit.report import pages
 from audit.sanitize import plan as planning
@@ -120,7 +120,7 @@ def _json(record: SanitizeRecord, folder: Path) -> str:
         **msgspec.structs.asdict(record.summary),
         "findings": [finding for one in record.checked for finding in _findings(one)],
         "evidence": str(folder),
-        "page": str(folder / REPORT),
+        "page": page_name(folder),
     }
     return msgspec.json.encode(found).decode()
 
@@ -169,7 +169,6 @@ def _text(record: SanitizeRecord, folder: Path) -> str:
         f"{summary.verdict}: {summary.clean} clean, {summary.failed} with findings, {summary.inconclusive} "
         f"inconclusive, of {summary.planned} planned; {summary.canaries_found} of {summary.canaries} canaries found; "
         f"{summary.launches} launches in {summary.seconds} s",
-        f"evidence {folder}",
-        f"report   {folder / REPORT}",
+        places(folder),
     ]
     return "\n".join(lines)

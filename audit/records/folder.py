@@ -1,7 +1,8 @@
 """A folder of evidence on disk, whatever its record is: written aside, renamed when whole, never overwritten.
 
 A run writes into `.<name>.partial`; nothing that a reader accepts exists before the last rename. A whole folder
-lists every file in SHA256SUMS, readable by `sha256sum -c`.
+lists every file in SHA256SUMS, readable by `sha256sum -c`. Its page is rendered afterwards and added: whatever goes
+wrong with a page costs no record.
 """
 
 from __future__ import annotations
@@ -10,7 +11,11 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Collection, Mapping
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -23,6 +28,8 @@ from audit.records.packing import SIZE_LIMIT
 
 REPORT, SUMS = "report.html", "SHA256SUMS"
 _LINE = re.compile(rb"(?P<digest>[0-9a-f]{64})  (?P<name>[^\n\0]+)")
+_RENDERED = re.compile(r"report\.html|(?:errors|metrics|cases|inputs)-(?P<digest>[0-9a-f]{16})\.csv")
+_MARKS = (SUMS, "statement.json", "plan.json", "evidence.json", "sanitize.json", "bench.json")
 _NAMES_TRIED = 100
 _Record = TypeVar("_Record")
 
@@ -30,10 +37,12 @@ _Record = TypeVar("_Record")
 class Partial:
     """A run's folder while it runs. `seal` makes it evidence; without that it stays a visible partial.
 
-    `first` is what stands in it before anything runs. Raises EvidenceError where `runs` cannot be written.
+    `first` is what stands in it before anything runs. Raises EvidenceError where `runs` cannot be written, or lies in
+    a record.
     """
 
     def __init__(self, runs: Path, label: str, first: Mapping[str, bytes]) -> None:
+        require_outside(runs, "another folder with --out")
         now = datetime.now(UTC)
         self.started = now.isoformat(timespec="seconds")
         self.first = dict(first)
@@ -72,9 +81,9 @@ def verified(folder: Path, wanted: Collection[str] | None = None) -> dict[str, b
     found = {}
     for name, recorded in listed(folder).items():
         file = folder / name
-        if Path(name).name != name or file.is_symlink() or not file.is_file() or file.stat().st_size > SIZE_LIMIT:
+        content = read_listed(folder, name)
+        if content is None:
             raise EvidenceError(f"{file}: listed in {SUMS}, but missing, too large, or not a plain file of this folder")
-        content = file.read_bytes()
         if hashlib.sha256(content).hexdigest() != recorded:
             raise EvidenceError(f"{file}: expected sha256 {recorded[:16]}..., but the file differs: it was altered")
         if wanted is None or packing.plain(name) in wanted:
@@ -124,6 +133,119 @@ def write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def read_plain(file: Path) -> bytes:
+    """What a plain file holds; anything else (a pipe, a device, a folder, a link) is neither opened to its end nor
+    waited for. Raises OSError."""
+    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(handle, "rb") as stream:
+        found = os.fstat(handle)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > SIZE_LIMIT:
+            raise OSError(f"{file}: no plain file of at most {SIZE_LIMIT:,} bytes")
+        return stream.read(SIZE_LIMIT)
+
+
+def read_listed(folder: Path, name: str) -> bytes | None:
+    """What a listed file holds; None where it is missing, too large, or not a plain file of this very folder."""
+    try:
+        return read_plain(folder / name) if Path(name).name == name else None
+    except OSError:
+        return None
+
+
+def is_rendered(name: str) -> bool:
+    """Whether a file of that name is a page, or a table beside one: made from a record, and no evidence itself."""
+    return _RENDERED.fullmatch(name) is not None
+
+
+def names_its_content(name: str, content: bytes) -> bool:
+    """Whether a table beside a page is the one that its name carries the digest of."""
+    found = _RENDERED.fullmatch(name)
+    return found is not None and found["digest"] == hashlib.sha256(content).hexdigest()[:16]
+
+
+def add_pages(home: Path, render: Callable[[], Mapping[str, bytes]]) -> None:
+    """Render the pages of a sealed folder and list them in it. What goes wrong is reported on stderr, and is no error:
+    the record is complete."""
+    try:
+        _add(home, render())
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        line = f"audit: the page of {home} was not written: {reason}; the record is complete: `audit report {home}`\n"
+        try:
+            sys.stderr.write("".join(each if each.isprintable() else " " for each in line[:-1]) + "\n")
+        except (OSError, ValueError, AttributeError):  # closed
+            return
+
+
+def page_in(home: Path) -> Path | None:
+    """The page in a folder, if it has one."""
+    page = home / REPORT
+    return page if page.is_file() else None
+
+
+def _add(home: Path, pages: Mapping[str, bytes]) -> None:
+    """Each file appears whole, by a rename; the list of digests last, in the place of the one before."""
+    digests = listed(home)
+    if taken := next((name for name in pages if name in digests or not is_rendered(name)), None):
+        raise EvidenceError(f"{home / taken}: is there already, or is no page; evidence is never overwritten")
+    aside = Path(tempfile.mkdtemp(prefix=f".{home.name}.", suffix=".partial", dir=home.parent))
+    try:
+        for name, content in pages.items():
+            write(aside / name, content)
+            digests[name] = hashlib.sha256(content).hexdigest()
+        write(aside / SUMS, _lines(digests))
+        for name in pages:
+            (aside / name).rename(home / name)
+        (aside / SUMS).rename(home / SUMS)
+        flush_folder(home)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def require_outside(path: Path, instead: str) -> None:
+    """Raise EvidenceError where a path to be written is, or lies in, a record's folder; `instead` says what to name."""
+    whole = path.resolve()
+    for folder in (whole, *whole.parents):
+        if _is_record(folder):
+            raise EvidenceError(f"{path}: lies in the record {folder}; evidence is never overwritten: name {instead}")
+
+
+def _is_record(folder: Path) -> bool:
+    """Whether a folder is a record, be it damaged or incomplete: it has two files that every record has."""
+    try:
+        names = {packing.plain(entry.name) for entry in os.scandir(folder)}
+    except OSError:
+        return False
+    return len(names.intersection(_MARKS)) >= (1 if folder.name.endswith(".partial") else 2)
+
+
+def require_writable(file: Path) -> None:
+    """Raise EvidenceError where a file to be written lies in a record, or is there and no plain file."""
+    require_outside(file, "a file elsewhere")
+    if os.path.lexists(file.resolve()) and not file.is_file():
+        raise EvidenceError(f"{file}: expected a plain file or a new one, but something else has that name")
+
+
+def write_output(file: Path, content: bytes) -> None:
+    """Write a file that a user named, whole or not at all, in the place of a plain file that was there.
+
+    Raises EvidenceError where it lies in a record, is no plain file, or cannot be written.
+    """
+    require_writable(file)
+    there = file.resolve()
+    try:
+        aside = Path(tempfile.mkdtemp(prefix=f".{there.name}.", dir=there.parent))
+        try:
+            (aside / "new").write_bytes(content)
+            (aside / "new").rename(there)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    except OSError as error:
+        raise EvidenceError(
+            f"{file}: cannot be written there ({error.strerror}); name a file in a writable folder"
+        ) from None
+
+
 def flush_folder(folder: Path) -> None:
     """Flush a folder's names to disk."""
     handle = os.open(folder, os.O_RDONLY)
@@ -139,17 +261,20 @@ class _Versioned(msgspec.Struct):
 
 def sums(files: Mapping[str, bytes]) -> bytes:
     """What SHA256SUMS holds for these files."""
-    return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)).encode()
+    return _lines({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
+
+
+def _lines(digests: Mapping[str, str]) -> bytes:
+    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests)).encode()
 
 
 def listed(folder: Path) -> dict[str, str]:
     """Name -> sha256 of every file that a folder of evidence lists; EvidenceError where a line is not as `sums` writes
     it."""
     try:
-        with (folder / SUMS).open("rb") as file:
-            content = file.read(SIZE_LIMIT)
+        content = read_plain(folder / SUMS)
     except OSError:
-        raise EvidenceError(f"{folder}: expected a folder of evidence with a {SUMS}") from None
+        raise EvidenceError(f"{folder}: expected a folder of evidence with a {SUMS} that is a plain file") from None
     lines = [_LINE.fullmatch(line) for line in content.removesuffix(b"\n").split(b"\n")]
     try:
         found = {line["name"].decode(): line["digest"].decode() for line in lines if line is not None}

@@ -6,6 +6,7 @@ page.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from audit.records.machine import Machine
 from audit.records.statement import STATEMENT
 
 PLAN = "plan.json"
+_NOTHING: Mapping[str, bytes] = {}
 
 
 class AnyRecord(Protocol):
@@ -102,6 +104,10 @@ class Kind(Generic[_Record]):
         folder.require(found, (self.file, *self.beside), home)
         return self.decode(found[self.file], home / self.file), found
 
+    def digest(self, record: msgspec.Struct, files: Mapping[str, bytes]) -> str:
+        """The sha256 of a record's file: of the one among the files of its folder, else of the one to be written."""
+        return hashlib.sha256(files[self.file] if self.file in files else folder.encode(record)).hexdigest()
+
     def decode(self, raw: bytes, where: Path) -> _Record:
         """A record from its JSON, the schema version checked first."""
         return folder.decode(raw, where, self.record, *self.schemas)
@@ -114,8 +120,9 @@ class Draft(folder.Partial):
         super().__init__(runs, label, {name: folder.encode(each) for name, each in first.items()})
         self._kind = kind
 
-    def finish(self, record: msgspec.Struct, beside: Mapping[str, bytes]) -> Path:
-        """Write the record, the files beside it and a statement about them; the folder, never written again."""
+    def finish(self, record: msgspec.Struct, beside: Mapping[str, bytes] = _NOTHING) -> Path:
+        """Write the record, the files beside it and a statement about them; the folder, to which only pages are added
+        (`folder.add_pages`)."""
         files = {self._kind.file: folder.encode(record), **beside}
         about = statement.statement_of({**self.first, **files}, self._kind.name, self._kind.file)
         return self.seal({**files, STATEMENT: about})

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from audit.records.folder import is_rendered
+
 STATEMENT = "statement.json"
 TYPE = "https://in-toto.io/Statement/v1"
 PREDICATES = "urn:kernel-audit:evidence"
@@ -77,14 +79,19 @@ def statement_of(files: Mapping[str, bytes], kind: str, record_file: str) -> byt
 def agrees(files: Mapping[str, bytes], kind: str, record_file: str, evidence: Collection[str]) -> bool:
     """Whether the statement among a folder's files is the one about them.
 
-    A statement may also list what was rendered from the `evidence` files and is not kept.
+    A statement may also list what was rendered from the `evidence` files and is not kept; what was rendered after it,
+    it does not list.
     """
-    rest = {name: content for name, content in files.items() if name != STATEMENT}
     try:
         written = msgspec.json.decode(files[STATEMENT], type=Statement)
         listed = dict(written.predicate["files"])
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError):
         return False
+    rest = {
+        name: content
+        for name, content in files.items()
+        if name != STATEMENT and (name in listed or not is_rendered(name))
+    }
     kept = {name: digest for name, digest in listed.items() if name in rest or name in evidence}
     shown = msgspec.structs.replace(written, predicate={**written.predicate, "files": kept})
     return msgspec.json.encode(shown) == msgspec.json.encode(

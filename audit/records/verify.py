@@ -1,17 +1,20 @@
 """Is evidence still what it was, does it agree with itself, and is it about the sources that stand here now?
 
 Four things can be wrong with a folder of evidence. *Altered*: a byte is not the recorded one, or a file is nobody's.
-*Contradictory*: its parts do not agree (plan and results, results and summary). *Not whole*: something planned, or a
-file, is missing, or the record cannot be read. *Stale*: a source or capture in the project is another one by now.
+*Contradictory*: its parts do not agree (plan and results, results and summary, record and page). *Not whole*: something
+planned, or a file, is missing, or the record cannot be read. *Stale*: a source or capture in the project is another one
+by now.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,11 +23,14 @@ from audit.errors import EvidenceError
 from audit.project import Project
 from audit.records import folder, packing, statement
 from audit.records.currency import Staleness, stale
+from audit.records.kind import Kind
 from audit.records.kinds import FILES, KINDS, Record, home_of
 from audit.records.statement import STATEMENT
 
 FlawKind = Literal["altered", "contradictory", "not whole", "stale"]
 _FAILS: tuple[FlawKind, ...] = ("altered", "contradictory")
+_TITLE = re.compile(rb"<title>(?:(pass|fail|inconclusive)\b)?[^<]*</title>")
+_SHOWN = re.compile(rb'<meta name="kernel-audit-record" content="([^"]*)">')
 
 
 class Flaw(msgspec.Struct, frozen=True):
@@ -68,7 +74,7 @@ def verify(path: Path, project: Project) -> Verification:
     try:
         files = _files(home)
     except EvidenceError as error:
-        listing = (home / folder.SUMS).is_file() and not _unfinished(home)
+        listing = os.path.lexists(home / folder.SUMS) and not _unfinished(home)
         return Verification(home, None, (Flaw("altered" if listing else "not whole", str(error)),))
     if flaws := [*_bytes(home, files)]:
         return Verification(home, None, tuple(flaws))
@@ -85,7 +91,9 @@ def verify(path: Path, project: Project) -> Verification:
         record: Record = kind.decode(files[kind.file], home / kind.file)
     except EvidenceError as error:
         return Verification(home, None, (Flaw("not whole", str(error)),))
-    contradictions = [Flaw("contradictory", what) for what in kind.disagrees(record, files)]
+    contradictions = [*_unlisted(home, files, kind.digest(record, files))]
+    contradictions += [Flaw("contradictory", what) for what in kind.disagrees(record, files)]
+    contradictions += [Flaw("contradictory", what) for what in _page(home, kind, record, files)]
     if STATEMENT in files and not statement.agrees(files, kind.name, kind.file, kind.files):
         contradictions.append(Flaw("contradictory", f"{STATEMENT} is not the statement about this record"))
     lacking = [Flaw("not whole", what) for what in kind.lacks(record)]
@@ -113,17 +121,12 @@ def _files(home: Path) -> dict[str, bytes]:
     """Every listed file that is there, by name; one that may not be read has no content."""
     if _unfinished(home):
         raise EvidenceError(f"{home}: this run did not finish; it is no evidence")
-    return {name: file.read_bytes() for name in folder.listed(home) if (file := home / name) and _plain(home, name)}
+    found = {name: folder.read_listed(home, name) for name in folder.listed(home)}
+    return {name: content for name, content in found.items() if content is not None}
 
 
 def _unfinished(home: Path) -> bool:
     return home.name.endswith(".partial")
-
-
-def _plain(home: Path, name: str) -> bool:
-    file = home / name
-    inside = Path(name).name == name and not file.is_symlink() and file.is_file()
-    return inside and file.stat().st_size <= packing.SIZE_LIMIT
 
 
 def _bytes(home: Path, files: dict[str, bytes]) -> Iterator[Flaw]:
@@ -136,9 +139,33 @@ def _bytes(home: Path, files: dict[str, bytes]) -> Iterator[Flaw]:
             )
         elif hashlib.sha256(files[name]).hexdigest() != digest:
             yield Flaw("altered", f"{home / name}: expected sha256 {digest[:16]}..., but the file differs")
-    for file in sorted(home.iterdir()):
-        # Signatures are made later, and lie beside what they sign.
-        if file.name not in listed and file.name != folder.SUMS and not file.name.startswith(f"{STATEMENT}."):
-            yield Flaw("altered", f"{file}: {folder.SUMS} does not list it")
-    if files.keys() == listed.keys() and (home / folder.SUMS).read_bytes() != folder.sums(files):
+    for name in _others(home, listed):
+        if files.keys() != listed.keys() or not folder.is_rendered(name):
+            yield Flaw("altered", f"{home / name}: {folder.SUMS} does not list it")
+    if files.keys() == listed.keys() and folder.read_listed(home, folder.SUMS) != folder.sums(files):
         yield Flaw("altered", f"{home / folder.SUMS}: not as it was written")
+
+
+def _others(home: Path, listed: Collection[str]) -> list[str]:
+    """What lies in a folder and is not listed; signatures are made later, and lie beside what they sign."""
+    names = (file.name for file in sorted(home.iterdir()))
+    known = {*listed, folder.SUMS}
+    return [name for name in names if name not in known and not name.startswith(f"{STATEMENT}.")]
+
+
+def _unlisted(home: Path, files: Mapping[str, bytes], digest: str) -> Iterator[Flaw]:
+    """A run that was killed while it added its page leaves some of it unlisted: only what is this record's is right."""
+    for name in filter(folder.is_rendered, _others(home, files)):
+        content = folder.read_listed(home, name) or b""
+        if not folder.names_its_content(name, content) and _SHOWN.findall(content) != [digest.encode()]:
+            yield Flaw("altered", f"{home / name}: {folder.SUMS} does not list it, and it is not of this record")
+
+
+def _page(home: Path, kind: Kind[Any], record: Record, files: Mapping[str, bytes]) -> Iterator[str]:
+    """Where a page kept beside a record shows another one; pages of older versions do not name theirs."""
+    content = files.get(folder.REPORT) or folder.read_listed(home, folder.REPORT) or b""
+    if others := {each.decode(errors="replace") for each in _SHOWN.findall(content)} - {kind.digest(record, files)}:
+        yield f"{folder.REPORT} shows another record, of sha256 {', '.join(sorted(others))[:16]}..."
+    title, verdict = _TITLE.search(content), kind.headline(record).verdict
+    if title and title[1] and title[1].decode() != verdict:
+        yield f"{folder.REPORT} is titled {title[1].decode()!r}, but the record's verdict is {verdict!r}"

@@ -20,6 +20,7 @@ from audit.execution import step_loads
 from audit.inputs import case_inputs, load_capture
 from audit.project import Project
 from audit.records import machine
+from audit.records.folder import add_pages
 from audit.records.sanitize import (
     SCHEMA,
     Canary,
@@ -89,7 +90,9 @@ def sanitize(
         suppressions=used,
         summary=summarize(plan, checked, canaries, objections, round(time.monotonic() - began, 1)),
     )
-    return record, folder.finish(record, render(record))
+    path = folder.finish(record)
+    add_pages(path, lambda: render(record))
+    return record, path
 
 
 class _Session(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""`--against` compares with what git has, and with nothing else: not with the working tree, not with an edited cache."""
+"""`--against` compares with what git has and nothing else: not with the working tree, not with an edited cache."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     build: str | None  # key into `builds`
     dynamic_shared: dict[
         str, int
-    ] = {}  # entry -> the most dynamic shared memory that its launches request, bytes a block
+    ] = {}  # entry -> the most dynamic shared memory that its launches request, in bytes for a block
 
 
 class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -156,7 +156,7 @@ class Script {
     if (words_.size() - at_ != count)
       wrong("expected " + std::to_string(count) + " arguments, but got " + std::to_string(words_.size() - at_));
     if (count != kernel.parameter_count)
-      fail(Failure::launch, "kernel %s takes %u arguments; the launch has %u", kernel.name, kernel.parameter_count,
+      fail(Failure::launch, "kernel %s: expected %u arguments, but the launch has %u", kernel.name, kernel.parameter_count,
            count);
     std::vector<std::uint64_t> values(count);
     for (unsigned i = 0; i < count; ++i) values[i] = argument(kernel, i, words_[at_++]);
@@ -206,7 +206,7 @@ class Script {
     const Buffer& buffer = known(text.substr(0, plus));
     const auto offset = parse<std::uint64_t>(text.substr(plus + 1), "an offset in bytes");
     if (offset > buffer.bytes)
-      fail(Failure::launch, "kernel %s, argument %u: %s lies past the %llu bytes of its buffer", kernel.name,
+      fail(Failure::launch, "kernel %s, argument %u: %s is past the %llu bytes of its buffer", kernel.name,
            position + 1, text.c_str(), static_cast<unsigned long long>(buffer.bytes));
     const auto address = reinterpret_cast<std::uint64_t>(buffer.data()) + offset;
     const unsigned alignment = kernel.parameters[position].alignment;

@@ -58,7 +58,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 def lay_out(
     buffers: Sequence[Buffer], case: Case, salt: str, policy: Policy = "guarded", shift: int = 0
 ) -> tuple[Slot, ...]:
-    """Give each buffer a file, an offset and a guard of its own.
+    """Give each buffer its own file, offset and guard.
 
     `salt` differs between the arms of one case. `shift` moves every buffer by that many bytes, a multiple of 256, to
     which CUDA aligns its allocations.

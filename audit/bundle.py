@@ -1,6 +1,6 @@
 """A case on disk, for one variant: launches as data, buffers, poison, guards, steps.
 
-Every backend takes a bundle and nothing else, in a process of its own. The folder holds `bundle.json` (this schema), a
+Every backend takes a bundle and nothing else, in a separate process. The folder holds `bundle.json` (this schema), a
 file for each buffer (`audit.arena`) and one for each input that a step changes.
 """
 

@@ -73,6 +73,15 @@ class Project:
         """The folder of new records."""
         return self.root / self.settings.runs
 
+    def own_runs(self) -> Path:
+        """The folder of new records, which ignores itself in git from the moment that it is made here."""
+        try:
+            self.runs.mkdir(parents=True)
+            (self.runs / ".gitignore").write_text("*\n", encoding="utf-8")
+        except OSError:  # it exists, or cannot be written: the record that goes there says so
+            pass
+        return self.runs
+
     def shapes(self) -> dict[str, tuple[Operator, Shape]]:
         """Every shape by name. An operator that declares no shape has one of its own name."""
         shapes: dict[str, tuple[Operator, Shape]] = {}

@@ -1,6 +1,6 @@
 """Processes that serve many bundles: starting one on a device costs more than the kernels of a case.
 
-A worker reads folders from its standard input, one a line, and answers each with a line that holds an exit code. The
+A worker reads folders from its standard input, one on each line, and answers each with an exit code on a line. The
 folder's report describes how the bundle ended. A worker ends with its first failed bundle, so that a broken context
 affects no other bundle.
 """

@@ -75,7 +75,7 @@ def command(
         )
     cuda.require_device()
     planned = planning.planned_variants(operator, variants, full=True)
-    partial = draft(out or project.runs, name)
+    partial = draft(out or project.own_runs(), name)
     record = bench(
         project,
         name,

@@ -118,7 +118,7 @@ def command(
     verdicts = []
     for plan in plans:
         with Progress(plan.shape, plan.audits) as progress:
-            record, folder = run(project, plan, out or project.runs, words, on_audit=progress.advance)
+            record, folder = run(project, plan, out or project.own_runs(), words, on_audit=progress.advance)
         if as_json:
             click.echo(_json(record, folder))
         else:

@@ -31,7 +31,7 @@ __all__ = [
 
 
 class CheckFinding(msgspec.Struct, frozen=True):
-    """A check that did not pass for one variant in one case: its first result, and every step where it did so."""
+    """A check that did not pass for one variant in one case: its first such result, and all steps with one."""
 
     audit: Audit
     result: Result
@@ -39,25 +39,27 @@ class CheckFinding(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Variant, case and steps in words."""
+        """The variant, case and steps in words."""
         steps = f", {'steps' if len(self.steps) > 1 else 'step'} {', '.join(self.steps)}" if self.steps else ""
         return f"{self.audit.variant}, {self.audit.case}{steps}"
 
 
-def findings(evidence: RunRecord) -> list[CheckFinding]:
-    """All findings, failures before what is inconclusive."""
-    found: dict[tuple[str, str, str, Verdict], list[tuple[Audit, Result]]] = {}
-    for audit in evidence.audits:
+def findings(record: RunRecord) -> list[CheckFinding]:
+    """All findings, failures before inconclusive results."""
+    groups: dict[tuple[str, str, str, Verdict], list[tuple[Audit, Result]]] = {}
+    for audit in record.audits:
         for result in audit.results:
             if result.verdict != "pass":
                 key = (audit.case, audit.variant, result.check, result.verdict)
-                found.setdefault(key, []).append((audit, result))
-    told = [CheckFinding(*same[0], tuple(result.step for _, result in same if result.step)) for same in found.values()]
-    return sorted(told, key=lambda finding: finding.result.verdict != "fail")
+                groups.setdefault(key, []).append((audit, result))
+    merged = [
+        CheckFinding(*same[0], tuple(result.step for _, result in same if result.step)) for same in groups.values()
+    ]
+    return sorted(merged, key=lambda finding: finding.result.verdict != "fail")
 
 
 def draft(runs: Path, plan: Plan) -> Draft:
-    """The folder of a run in the making: the plan stands in it before anything runs."""
+    """The unfinished folder of a run, with its plan."""
     return Draft(runs, KIND, plan.shape, {PLAN: plan})
 
 
@@ -69,21 +71,21 @@ def _lacks(record: RunRecord) -> Iterator[str]:
 
 def _disagrees(record: RunRecord, files: Mapping[str, bytes]) -> Iterator[str]:
     if derive.differs(files[PLAN], record.plan, Plan):
-        yield f"{PLAN} is not the plan that the record holds"
+        yield f"{PLAN} differs from the plan in the record"
     extra = Counter((audit.case, audit.variant) for audit in record.audits) - Counter(_planned(record))
-    yield from (f"{variant} in {case} has more results than were planned" for case, variant in extra)
+    yield from (f"{variant} in {case} has more results than planned" for case, variant in extra)
     ran = {audit.case for audit in record.audits}
     cases = {case.id: case for case in record.plan.cases}
-    recorded = {one.case.id: one for one in record.cases}
-    yield from (f"case {name} has results and no record" for name in ran - recorded.keys())
-    for name, one in recorded.items():
-        if cases.get(name) != one.case:
-            yield f"case {name} is not the planned one"
-        if (one.capture_sha256 is None) != (one.case.capture is None):
-            yield f"case {name}: its capture has no digest"
+    recorded = {case.case.id: case for case in record.cases}
+    yield from (f"case {name} has results but no record" for name in ran - recorded.keys())
+    for name, case in recorded.items():
+        if cases.get(name) != case.case:
+            yield f"case {name} differs from the planned one"
+        if (case.capture_sha256 is None) != (case.case.capture is None):
+            yield f"case {name}: expected a digest if and only if it uses a capture"
     for audit in record.audits:
         if audit.verdict != (derived := worst([result.verdict for result in audit.results])):
-            yield f"{audit.variant} in {audit.case}: written {audit.verdict}, but its checks make {derived}"
+            yield f"{audit.variant} in {audit.case}: recorded as {audit.verdict}, but its checks give {derived}"
         if audit.build is not None and audit.build not in record.builds:
             yield f"{audit.variant} in {audit.case}: its build {audit.build} is not recorded"
     for audit in record.audits:
@@ -115,7 +117,7 @@ def _headline(record: RunRecord) -> Headline:
 
 
 def _captures(record: RunRecord) -> Mapping[str, str | None]:
-    return {one.case.capture: one.capture_sha256 for one in record.cases if one.case.capture}
+    return {case.case.capture: case.capture_sha256 for case in record.cases if case.case.capture}
 
 
 KIND = Kind(

@@ -2,7 +2,7 @@
 
 #include "sanitizers.h"
 
-#ifndef SIMT_SANITIZED  // else exact_buffers.cc
+#ifndef SIMT_SANITIZED  // otherwise exact_buffers.cc
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -48,7 +48,7 @@ std::uint64_t size_of(int file, const std::string& path) {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-// Calls `each(start, end)` for every part of the file that is not a hole; a file system without holes has one part.
+// Calls `each(start, end)` for every part of the file that is not a hole. A file system without holes has one part.
 template <typename Each>
 void for_extents(int file, std::uint64_t bytes, Each each) {
   std::uint64_t at = 0;
@@ -82,10 +82,10 @@ Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t b
   Buffer buffer{open_file(path, O_RDWR), nullptr, 0, offset, bytes};
   buffer.file_bytes = size_of(buffer.file, path);
   if (offset > buffer.file_bytes || bytes > buffer.file_bytes - offset)
-    fail(Failure::script, "%s has %llu bytes; a buffer of %llu bytes at offset %llu does not fit", path.c_str(),
+    fail(Failure::script, "%s has %llu bytes; a buffer of %llu bytes at offset %llu does not fit in it", path.c_str(),
          static_cast<unsigned long long>(buffer.file_bytes), static_cast<unsigned long long>(bytes),
          static_cast<unsigned long long>(offset));
-  // An empty file cannot be mapped; its buffer is an address that nothing may touch.
+  // An empty file cannot be mapped; its buffer is an inaccessible address.
   void* memory = buffer.file_bytes == 0
                      ? mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
                      : mmap(nullptr, buffer.file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer.file, 0);
@@ -126,7 +126,7 @@ void load_buffer(const Buffer& buffer, const std::string& path) {
   const int file = open_file(path, O_RDONLY);
   const std::uint64_t bytes = size_of(file, path);
   if (bytes != buffer.bytes)
-    fail(Failure::script, "%s has %llu bytes; its buffer has %llu", path.c_str(),
+    fail(Failure::script, "%s has %llu bytes, but its buffer has %llu", path.c_str(),
          static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(buffer.bytes));
   std::uint64_t done = 0;
   for_extents(file, bytes, [&](std::uint64_t start, std::uint64_t end) {

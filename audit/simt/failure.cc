@@ -46,7 +46,7 @@ void write_all(int file, const char* text, std::size_t bytes) {
   }
 }
 
-// `line` has no newline yet and room for one.
+// `line` has no newline yet, but room for one.
 [[noreturn]] void finish(char* line) {
   std::size_t length = std::strlen(line);
   for (std::size_t i = 0; i < length; ++i)
@@ -74,7 +74,7 @@ void on_signal(int number, siginfo_t* info, void*) {
     std::snprintf(line, sizeof(line) - 1, "error memory %sthis CPU lacks an instruction of the program", where);
   } else if (is_stack_guard(address)) {
     std::snprintf(line, sizeof(line) - 1,
-                  "error memory %sthe thread's stack of %zu KiB overflowed (local arrays, recursion)", where,
+                  "error memory %sthe thread's stack of %zu KiB overflowed; reduce local arrays or recursion", where,
                   kStackBytes / 1024);
   } else if (info->si_code == SI_KERNEL) {
     std::snprintf(line, sizeof(line) - 1,
@@ -134,7 +134,7 @@ void install_signal_stack() {
 
 void catch_signals() {
 #ifdef SIMT_SANITIZER_ADDRESS
-  return;  // AddressSanitizer's own handler knows the line
+  return;  // AddressSanitizer's own handler reports the line
 #endif
   install_signal_stack();
   struct sigaction action {};
@@ -145,7 +145,7 @@ void catch_signals() {
 
 }  // namespace simt
 
-// <assert.h> ends here: the C library's own would abort without saying which block and thread.
+// The handler of <assert.h>. The C library's own would abort without the block and thread.
 extern "C" [[noreturn]] void __assert_fail(const char* expression, const char* file, unsigned int line,
                                            const char*) noexcept {
   if (simt::Block* block = simt::current_block()) block->before_effect();

@@ -1,4 +1,4 @@
-// The program that runs a bundle's launches on the CPU: program SCRIPT.
+// The program that runs a bundle's launches on the CPU. Usage: program SCRIPT.
 #include <cstdio>
 
 #include "failure.h"

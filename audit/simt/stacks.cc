@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kGuardBytes = 64 * 1024;
 constexpr std::size_t kStride = kGuardBytes + kStackBytes;
 
-// Regions of stacks, for the signal handler, which may not take a lock.
+// The regions of stacks, for the signal handler, which must not lock.
 struct Region {
   const char* base;
   std::size_t bytes;
@@ -36,7 +36,7 @@ const Region* find_region(const void* address) {
 }  // namespace
 
 std::size_t StackPool::usable(std::size_t index) {
-  // Stack tops at equal offsets of a page would all fall into the same few sets of the caches.
+  // Stack tops at equal page offsets would all map to the same few cache sets.
   return kStackBytes - (index * 7 % 61) * 64;
 }
 
@@ -52,7 +52,7 @@ void StackPool::reserve(std::size_t count) {
     char* stack = base + i * kStride + kGuardBytes;
     if (mprotect(stack, kStackBytes, PROT_READ | PROT_WRITE) != 0)
       fail(Failure::launch,
-           "cannot make stack %zu of %zu: %s; ask for fewer OS threads or raise /proc/sys/vm/max_map_count",
+           "cannot create stack %zu of %zu: %s; use fewer OS threads or raise /proc/sys/vm/max_map_count",
            stacks_.size(), count, std::strerror(errno));
 #ifdef SIMT_SANITIZER_VALGRIND
     (void)VALGRIND_STACK_REGISTER(stack, stack + kStackBytes);

@@ -223,10 +223,10 @@ def test_more_shared_memory_than_every_kernel_may_have(build: CubinBuild, tmp_pa
 
 
 MISFITS = [
-    (launch("scale", "x", "y", 3), "kernel scale takes 4 arguments; the launch has 3"),
+    (launch("scale", "x", "y", 3), "kernel scale: expected 4 arguments, but the launch has 3"),
     (launch("scale", "x", "y", np.int64(3), 2.0), "argument 3: expected 4 bytes, but got i64 of 8 bytes"),
     (launch("scale", "x", 5, 3, 2.0), "argument 2: expected 8 bytes, but got i32 of 4 bytes"),
-    (launch("scale", At("x", X.size + 1), "y", 3, 2.0), r"x\+4004 lies past the 4000 bytes of its buffer"),
+    (launch("scale", At("x", X.size + 1), "y", 3, 2.0), r"x\+4004 is past the 4000 bytes of its buffer"),
     (launch("arrived", "z", "x", 300, np.uint32(1), np.int64(1), np.float64(1)), "argument 3: expected 1 bytes"),
     (launch("scale", "x", "y", 3, 2.0, shared=300_000), "300000 bytes of dynamic shared memory, more than"),
     (launch("scale", "x", "y", 3, 2.0, threads=2048), "cuLaunchKernel: CUDA_ERROR_"),

@@ -25,6 +25,7 @@ from audit.backends.workers import Workers
 from audit.bundle import Bundle
 from audit.compile.cuda import CubinBuild
 from audit.errors import PlanError, ToolMissing
+from audit.processes import package_environment
 
 _CUBIN = "cuda.cubin"
 _MODULE = "audit.backends.replay"
@@ -47,7 +48,7 @@ def run(
     device = require_device()
     refuse(bundle, build, device)
     _prepare(folder, bundle, build, modes)
-    with _workers().one(_COMMAND, environment(), needed_bytes(bundle), device.memory) as worker:
+    with _workers().one(_COMMAND, package_environment(), needed_bytes(bundle), device.memory) as worker:
         outcome = worker.execute(folder.resolve(), folder / REPORT, {}, limit)
     lines = child.reported(folder / REPORT)
     for line in lines:
@@ -93,13 +94,6 @@ def _prepare(folder: Path, bundle: Bundle, build: CubinBuild, modes: Sequence[Mo
     (folder / ORDER).write_bytes(msgspec.json.encode(ReplayOrder(tuple(modes), _CUBIN, symbols, saves)))
 
 
-def environment() -> dict[str, str]:
-    """This process's environment, in which a child finds this very package."""
-    here = str(Path(__file__).resolve().parents[2])
-    found = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{found}" if found else here}
-
-
 @functools.cache
 def require_device() -> DeviceInfo:
     """The device, asked for by a process of its own: one that has called CUDA cannot fork any more.
@@ -109,7 +103,7 @@ def require_device() -> DeviceInfo:
     command = [*_COMMAND, "--device"]
     try:
         asked = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_DEVICE_LIMIT, env=environment()
+            command, capture_output=True, text=True, check=False, timeout=_DEVICE_LIMIT, env=package_environment()
         )
     except subprocess.TimeoutExpired:
         raise ToolMissing(f"the CUDA driver did not answer within {_DEVICE_LIMIT:g} s; look at nvidia-smi") from None

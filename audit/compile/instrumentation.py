@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import Literal
 
 import msgspec
 
+from audit import processes
 from audit.compile.compiler import X86, Compiler
 from audit.errors import ToolMissing
+
+_ANSWER_LIMIT = 60.0  # seconds, for a question about the compiler
 
 Sanitizer = Literal["", "thread", "address", "valgrind"]
 """What a host program is instrumented for; `valgrind` is memcheck asked at every load of a kernel."""
@@ -91,9 +93,9 @@ def _needs(compiler: Compiler, wanted: Instrumentation) -> list[tuple[str, bool]
     needs = []
     if wanted.library:
         asked = [*compiler.command, f"-print-file-name={wanted.library}"]
-        answer = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
+        answer = processes.run(asked, _ANSWER_LIMIT).output.decode(errors="replace").strip()
         needs.append((wanted.library, os.path.isabs(answer)))  # the bare name where it is not found
     if wanted.header:
         tried = [*compiler.command, "-E", "-include", wanted.header, "-x", "c++", os.devnull, "-o", os.devnull]
-        needs.append((wanted.header, subprocess.run(tried, capture_output=True, check=False).returncode == 0))
+        needs.append((wanted.header, processes.run(tried, _ANSWER_LIMIT).code == 0))
     return needs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -38,6 +37,7 @@ from audit.records.sanitize import (
 from audit.sanitize import suppressions
 from audit.sanitize.engine import Engine
 from audit.sanitize.verdict import judge_run
+from audit.scratch import scratch_folder, sweep
 from audit.spec import Case, Inputs
 
 _AT_ONCE = 8
@@ -58,6 +58,7 @@ def sanitize(
     The plan is on disk before anything runs. `render` makes the page, and any file beside it, by name. A tool that is
     not there leaves what it was to check inconclusive.
     """
+    sweep()
     rules = suppressions.concerning(project, suppressions.declared(project), plan.operator, plan.backend)
     folder = draft(runs, plan)
     began = time.monotonic()
@@ -156,10 +157,10 @@ def _check(
 
     if tool in session.missing:
         return unasked("inconclusive", session.missing[tool])
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
+    with scratch_folder() as scratch:
         bundles = []
         for index, (case, given) in enumerate(cases):
-            folder = Path(scratch) / str(index)
+            folder = scratch / str(index)
             folder.mkdir()
             written = bundle.write(folder, operator, variant, case, given.inputs, given.loads, policy="exact")
             bundles.append((folder, written))

@@ -4,11 +4,14 @@
 namespace simt {
 
 // What an `error` line of the report may be about.
-enum class Failure { script, launch, barrier, collective, assertion, memory };
+enum class Failure { script, launch, barrier, collective, assertion, memory, room };
 
 // Lines of the report go to this file from now on, each flushed.
 void open_report(const char* path);
 void report_line(const char* format, ...) __attribute__((format(printf, 1, 2)));
+
+// A system call failed over a file, as errno says: `room` where no kernel is to blame, else `script`.
+[[noreturn]] void fail_over(const char* doing, const char* path);
 
 // Writes `error KIND MESSAGE` and ends the process with status 3. The first caller wins; others wait for the end.
 [[noreturn]] void fail(Failure kind, const char* format, ...) __attribute__((format(printf, 2, 3)));

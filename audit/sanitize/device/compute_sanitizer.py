@@ -21,10 +21,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from audit.backends import child, cuda
+from audit.backends import child
 from audit.bundle import MANIFEST, Bundle
 from audit.compile.cuda import CubinBuild
-from audit.errors import AuditError, ToolMissing
+from audit.errors import AuditError, MachineError, ToolMissing
+from audit.processes import PARENT, package_environment
 from audit.records.sanitize import Observation, Tool, ToolFinding, ToolRecord
 from audit.sanitize.device import output as compute_output
 from audit.sanitize.device import target
@@ -273,7 +274,7 @@ def _watched(command: Sequence[str], output: Path, limit: float) -> int | None:
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env=cuda.environment(),
+            env={**package_environment(), PARENT: str(os.getpid())},
         )
     _running.add(process)
     try:
@@ -305,6 +306,8 @@ def _ended_badly(tool: Tool, entries: Sequence[str], left: ToolOutput) -> Iterat
     done = sum(line.startswith("launch ") for line in left.report[steps[-1] :])
     kernel = entries[min(done, len(entries) - 1)]
     said = next((line.removeprefix("error ") for line in left.report if line.startswith("error ")), "")
+    if said.startswith("room ") or left.exit_code == child.NO_ROOM:
+        raise MachineError(f"{said.removeprefix('room ') or 'no room to write'}; nothing was judged. Free space")
     message = said or f"the process ended with {left.exit_code}"
     yield ToolFinding(tool, "crash", "error", kernel, message, (), 1, "\n".join(left.report))
 

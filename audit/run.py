@@ -16,6 +16,7 @@ from audit.project import Project
 from audit.records import machine
 from audit.records.run import SCHEMA, Audit, RunRecord, draft, summarize
 from audit.report import pages
+from audit.scratch import sweep
 
 
 def run(
@@ -32,6 +33,7 @@ def run(
     The plan is on disk before anything runs. An error that the user can fix (AuditError) ends the run and leaves only
     the partial folder.
     """
+    sweep()
     folder = draft(runs, plan)
     began = time.monotonic()
     outcomes = _all_cases(project, plan, on_audit, executor)

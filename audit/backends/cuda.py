@@ -25,6 +25,7 @@ from audit.backends.workers import Workers
 from audit.bundle import Bundle
 from audit.compile.cuda import CubinBuild
 from audit.errors import PlanError, ToolMissing
+from audit.processes import package_environment
 
 _CUBIN = "cuda.cubin"
 _MODULE = "audit.backends.replay"
@@ -47,7 +48,7 @@ def run(
     device = require_device()
     refuse(bundle, build, device)
     _prepare(folder, bundle, build, modes)
-    with _workers().one(_COMMAND, environment(), needed_bytes(bundle), device.memory) as worker:
+    with _workers().one(_COMMAND, package_environment(), needed_bytes(bundle), device.memory) as worker:
         outcome = worker.execute(folder.resolve(), folder / REPORT, {}, limit)
     lines = child.reported(folder / REPORT)
     for line in lines:
@@ -93,13 +94,6 @@ def _prepare(folder: Path, bundle: Bundle, build: CubinBuild, modes: Sequence[Mo
     (folder / ORDER).write_bytes(msgspec.json.encode(ReplayOrder(tuple(modes), _CUBIN, symbols, saves)))
 
 
-def environment() -> dict[str, str]:
-    """This process's environment, with a PYTHONPATH on which a child finds this same package."""
-    package_root = str(Path(__file__).resolve().parents[2])
-    python_path = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{package_root}{os.pathsep}{python_path}" if python_path else package_root}
-
-
 @functools.cache
 def require_device() -> DeviceInfo:
     """The device. A child process queries it, because a process that has called CUDA cannot fork any more.
@@ -108,8 +102,8 @@ def require_device() -> DeviceInfo:
     """
     command = [*_COMMAND, "--device"]
     try:
-        result = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_DEVICE_LIMIT, env=environment()
+        asked = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_DEVICE_LIMIT, env=package_environment()
         )
     except subprocess.TimeoutExpired:
         raise ToolMissing(

@@ -16,6 +16,8 @@ from typing import Literal
 
 import msgspec
 
+from audit import processes
+from audit.backends.child import NO_ROOM
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
 from audit.backends.launches import LaunchError, Launches, LaunchEvent, load_kernels, unload
 from audit.backends.memory import DeviceBuffers
@@ -93,12 +95,16 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
 
 
 def reporting(work: Callable[[Path, Callable[[str], None]], None], folder: Path, name: str) -> int:
-    """The exit code of `work(folder, report)`. Its lines and its error, if any, go to the file `name` of the folder."""
-    with (folder / name).open("w", buffering=1, encoding="utf-8") as file:  # every line survives a crash
+    """The exit code of `work(folder, report)`, whose lines, and how it ended, go to the file `name` of the folder."""
+    file = (folder / name).open("wb", buffering=0)  # a line is there once it is written
 
-        def report(line: str) -> None:
-            file.write(line.replace("\n", " ") + "\n")
+    def report(line: str) -> None:
+        try:
+            file.write((line.replace("\n", " ") + "\n").encode(errors="replace"))
+        except OSError:
+            sys.exit(NO_ROOM)
 
+    with file:
         try:
             work(folder, report)
         except NoDriver as error:
@@ -109,6 +115,8 @@ def reporting(work: Callable[[Path, Callable[[str], None]], None], folder: Path,
             report(f"error launch {error}")
         except CudaError as error:
             report(f"refused device {error}" if error.kind == "device" else f"error {error.kind} {error}")
+        except (OSError, MemoryError) as error:
+            report(f"error room {type(error).__name__}: {error}")
         else:
             return 0
     return _FAILURE
@@ -148,4 +156,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    processes.end_with_parent()
     sys.exit(main(sys.argv[1:]))

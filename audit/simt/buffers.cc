@@ -31,9 +31,7 @@ constexpr std::size_t kMaxMapped = 256;
 Mapped mapped[kMaxMapped];
 std::size_t mapped_count = 0;
 
-[[noreturn]] void refuse(const char* doing, const std::string& path) {
-  fail(Failure::script, "%s %s: %s", doing, path.c_str(), std::strerror(errno));
-}
+[[noreturn]] void refuse(const char* doing, const std::string& path) { fail_over(doing, path.c_str()); }
 
 int open_file(const std::string& path, int flags) {
   const int file = open(path.c_str(), flags | O_CLOEXEC, 0644);
@@ -113,6 +111,15 @@ void describe_address(const void* address, char* text, std::size_t bytes) {
     std::snprintf(text, bytes, "%llu bytes %s %s", static_cast<unsigned long long>(distance),
                   before ? "before the start of" : "past the end of", mapped[i].path);
   }
+}
+
+bool mapped_file(const void* address, char (&path)[256]) {
+  for (std::size_t i = 0; i < mapped_count; ++i)
+    if (address >= mapped[i].base && address < mapped[i].base + mapped[i].bytes) {
+      std::snprintf(path, sizeof(path), "%s", mapped[i].path);
+      return true;
+    }
+  return false;
 }
 
 void fill_buffer(const Buffer& buffer, std::uint64_t word) {

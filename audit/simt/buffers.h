@@ -19,8 +19,10 @@ struct Buffer {
 // Describes `address` relative to the nearest mapped buffer: "12 bytes past the end of k.bin", or nothing.
 // For the signal handler: it neither locks nor allocates.
 void describe_address(const void* address, char* text, std::size_t bytes);
+// Whether a buffer's file is mapped at `address`, and its name.
+bool mapped_file(const void* address, char (&path)[256]);
 
-// Each function fails with `script` and the file's name if a system call fails.
+// Each function fails, naming the file, if the system refuses (`fail_over`).
 Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t bytes);
 // Repeats the little-endian word over the data region; the last copy may be truncated.
 void fill_buffer(const Buffer& buffer, std::uint64_t word);

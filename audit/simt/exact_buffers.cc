@@ -27,9 +27,7 @@ namespace {
 
 constexpr std::size_t kAlignment = 256;  // as cudaMalloc aligns
 
-[[noreturn]] void refuse(const char* doing, const std::string& path) {
-  fail(Failure::script, "%s %s: %s", doing, path.c_str(), std::strerror(errno));
-}
+[[noreturn]] void refuse(const char* doing, const std::string& path) { fail_over(doing, path.c_str()); }
 
 int open_file(const std::string& path, int flags) {
   const int file = open(path.c_str(), flags | O_CLOEXEC, 0644);
@@ -106,6 +104,7 @@ Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t b
 }
 
 void describe_address(const void*, char* text, std::size_t) { text[0] = '\0'; }
+bool mapped_file(const void*, char (&)[256]) { return false; }
 
 void fill_buffer(const Buffer& buffer, std::uint64_t word) {
   for (std::uint64_t at = 0; at < buffer.bytes; at += sizeof(word))

@@ -24,7 +24,7 @@ constexpr unsigned kDynamicAlignment = 1024;
 char* allocate(std::size_t bytes, std::size_t alignment, std::size_t lead) {
   void* memory = nullptr;
   if (posix_memalign(&memory, alignment, lead + bytes == 0 ? 1 : lead + bytes) != 0)
-    fail(Failure::launch, "no memory for %zu bytes of shared memory", bytes);
+    fail(Failure::room, "no memory for %zu bytes of shared memory", bytes);
   char* at = static_cast<char*>(memory) + lead;
   for (std::size_t i = 0; i < bytes; ++i) at[i] = reinterpret_cast<const char*>(&kSharedPoison)[i % 4];
 #ifdef SIMT_SANITIZER_ADDRESS

@@ -3,14 +3,17 @@
 
 namespace simt {
 
-// The kinds of `error` lines in the report.
-enum class Failure { script, launch, barrier, collective, assertion, memory };
+// What an `error` line of the report may be about.
+enum class Failure { script, launch, barrier, collective, assertion, memory, room };
 
 // Sends the following lines of the report to this file and flushes each.
 void open_report(const char* path);
 void report_line(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
-// Writes `error KIND MESSAGE` and ends the process with status 3. Only the first caller reports; others wait.
+// A system call failed over a file, as errno says: `room` where no kernel is to blame, else `script`.
+[[noreturn]] void fail_over(const char* doing, const char* path);
+
+// Writes `error KIND MESSAGE` and ends the process with status 3. The first caller wins; others wait for the end.
 [[noreturn]] void fail(Failure kind, const char* format, ...) __attribute__((format(printf, 2, 3)));
 
 // Turns SIGSEGV, SIGBUS, SIGFPE and SIGILL into a `memory` failure that names kernel, block and thread.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <system_error>
 #include <thread>
 
 namespace simt {
@@ -70,7 +71,10 @@ void Launcher::run(const Grid& grid) {
   };
   Watch::begin_launch();
   std::vector<std::thread> others;
-  for (unsigned i = 1; i < count; ++i) others.emplace_back(work, std::ref(*workers_[i]));
+  try {
+    for (unsigned i = 1; i < count; ++i) others.emplace_back(work, std::ref(*workers_[i]));
+  } catch (const std::system_error&) {  // no more threads: those that there are do the work
+  }
   work(*workers_[0]);
   for (std::thread& other : others) other.join();
   Watch::end_launch();

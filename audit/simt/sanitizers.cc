@@ -84,7 +84,7 @@ Token* new_tokens() { return static_cast<Token*>(std::calloc(2, sizeof(Token)));
 void forget(char* stack) {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   if (mmap(stack, kStackBytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
-    fail(Failure::launch, "cannot remap a stack: %s", std::strerror(errno));
+    fail(Failure::room, "cannot map a stack anew: %s", std::strerror(errno));
 }
 
 }  // namespace

@@ -44,15 +44,15 @@ void StackPool::reserve(std::size_t count) {
   if (count <= stacks_.size()) return;
   const std::size_t missing = count - stacks_.size();
   void* memory = mmap(nullptr, missing * kStride, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) fail(Failure::launch, "no address space for %zu stacks: %s", count, std::strerror(errno));
+  if (memory == MAP_FAILED) fail(Failure::room, "no address space for %zu stacks: %s", count, std::strerror(errno));
   char* base = static_cast<char*>(memory);
   const int region = region_count.fetch_add(1);
   if (region < kMaxRegions) regions[region] = {base, missing * kStride};
   for (std::size_t i = 0; i < missing; ++i) {
     char* stack = base + i * kStride + kGuardBytes;
     if (mprotect(stack, kStackBytes, PROT_READ | PROT_WRITE) != 0)
-      fail(Failure::launch,
-           "cannot create stack %zu of %zu: %s; use fewer OS threads or raise /proc/sys/vm/max_map_count",
+      fail(Failure::room,
+           "cannot make stack %zu of %zu: %s; ask for fewer OS threads or raise /proc/sys/vm/max_map_count",
            stacks_.size(), count, std::strerror(errno));
 #ifdef SIMT_SANITIZER_VALGRIND
     (void)VALGRIND_STACK_REGISTER(stack, stack + kStackBytes);

@@ -116,9 +116,9 @@ def _execute_arm(
         first = next(iter(loads))
         loads = {first: loads[first]}
     with scratch_folder(_memory(prepared)) as folder:
-        written = bundle.write(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
-        outcomes, build = _build_and_run(project, plan, variant, folder, written, modes, threads)
-        done = []
+        manifest = bundle.write(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
+        outcomes, build = _build_and_run(project, plan, variant, folder, manifest, modes, threads)
+        executions = []
         for outcome in outcomes:
             if not isinstance(outcome, Completed):
                 return ArmOutcome(manifest, build, failure=outcome)
@@ -166,7 +166,7 @@ def _build_and_run(
 def _cubin(
     root: Path, source: Path, entries: tuple[str, ...], arch: str, defines: tuple[tuple[str, str], ...]
 ) -> CubinBuild:
-    with _build_locks.setdefault((root, source, entries, arch, defines), threading.Lock()):
+    with _turns.setdefault((root, source, entries, arch, defines), threading.Lock()):
         return _compiled(root, source, entries, arch, defines)
 
 

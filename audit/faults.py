@@ -128,7 +128,7 @@ def _audit(project: Project, fault: Fault, *, planted: bool) -> RunRecord:
         _copy(project, copy)
         if planted:
             _plant(copy, fault)
-        audited = find_project(copy)
+        found = find_project(copy)
         limit = fault.time_limit if planted else max(60.0, fault.time_limit)
         plan = planning.make_plan(found, fault.shape, fault.selection, arch="sm_90", time_limit=limit)
         return run(found, plan, scratch / "runs", "audit faults")[0]

@@ -102,7 +102,7 @@ def require_device() -> DeviceInfo:
     """
     command = [*_COMMAND, "--device"]
     try:
-        asked = subprocess.run(
+        result = subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=_DEVICE_LIMIT, env=package_environment()
         )
     except subprocess.TimeoutExpired:

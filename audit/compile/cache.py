@@ -41,7 +41,7 @@ def cached_folder(cache: Path, kind: str, key: str, names: Sequence[str], build:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with _locked(folder.parent / f".{key}.lock"):
-            if not _is_whole(folder, names):
+            if not _is_intact(folder, names):
                 _build(folder, names, build)
     except OSError as error:
         raise MachineError(

@@ -96,8 +96,8 @@ def _requirements(compiler: Compiler, wanted: Instrumentation) -> list[tuple[str
     if wanted.library:
         asked = [*compiler.command, f"-print-file-name={wanted.library}"]
         answer = processes.run(asked, _ANSWER_LIMIT).output.decode(errors="replace").strip()
-        needs.append((wanted.library, os.path.isabs(answer)))  # the bare name where it is not found
+        requirements.append((wanted.library, os.path.isabs(answer)))  # the bare name where it is not found
     if wanted.header:
         tried = [*compiler.command, "-E", "-include", wanted.header, "-x", "c++", os.devnull, "-o", os.devnull]
-        needs.append((wanted.header, processes.run(tried, _ANSWER_LIMIT).code == 0))
-    return needs
+        requirements.append((wanted.header, processes.run(tried, _ANSWER_LIMIT).code == 0))
+    return requirements

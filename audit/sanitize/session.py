@@ -156,10 +156,10 @@ def _check(
         ]
 
     if tool in session.missing:
-        return unasked("inconclusive", session.missing[tool])
+        return not_run("inconclusive", session.missing[tool])
     with scratch_folder() as scratch:
         bundles = []
-        for index, (case, given) in enumerate(cases):
+        for index, (case, data) in enumerate(cases):
             folder = scratch / str(index)
             folder.mkdir()
             manifest = bundle.write(folder, operator, variant, case, data.inputs, data.loads, policy="exact")

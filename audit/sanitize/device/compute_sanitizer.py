@@ -308,13 +308,13 @@ def _crash(tool: Tool, entries: Sequence[str], output: ToolOutput) -> Iterator[T
     steps = [at for at, line in enumerate(output.report) if line.startswith("step ")]
     if output.exit_code is None or output.report[-1:] == ("done",) or not steps:
         return
-    done = sum(line.startswith("launch ") for line in left.report[steps[-1] :])
+    done = sum(line.startswith("launch ") for line in output.report[steps[-1] :])
     kernel = entries[min(done, len(entries) - 1)]
-    said = next((line.removeprefix("error ") for line in left.report if line.startswith("error ")), "")
-    if said.startswith("room ") or left.exit_code == child.NO_ROOM:
+    said = next((line.removeprefix("error ") for line in output.report if line.startswith("error ")), "")
+    if said.startswith("room ") or output.exit_code == child.NO_ROOM:
         raise MachineError(f"{said.removeprefix('room ') or 'no room to write'}; nothing was judged. Free space")
-    message = said or f"the process ended with {left.exit_code}"
-    yield ToolFinding(tool, "crash", "error", kernel, message, (), 1, "\n".join(left.report))
+    message = said or f"the process ended with {output.exit_code}"
+    yield ToolFinding(tool, "crash", "error", kernel, message, (), 1, "\n".join(output.report))
 
 
 def _options(tool: Tool, installed: Installation) -> dict[str, str]:

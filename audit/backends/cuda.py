@@ -19,6 +19,7 @@ import msgspec
 
 from audit.backends import child
 from audit.backends.driver import DeviceInfo
+from audit.backends.memory import allocated_bytes
 from audit.backends.outcome import Completed, Crashed, Outcome, TimedOut
 from audit.backends.replay import ORDER, REPORT, Mode, ReplayOrder
 from audit.backends.workers import Workers
@@ -30,7 +31,6 @@ _CUBIN = "cuda.cubin"
 _MODULE = "audit.backends.replay"
 _DEVICE_LIMIT = 60.0  # seconds; the first look at a GPU that sleeps takes some
 _CONTEXT_BYTES = 512 * 2**20  # what the driver takes for itself on the largest devices, a process
-_PAGE = 2**21  # bytes; the driver gives a buffer no less
 _COMMAND = (sys.executable, "-P", "-m", _MODULE)
 PLAIN: tuple[Mode, ...] = ("plain",)
 BOTH: tuple[Mode, ...] = ("plain", "graph")
@@ -139,8 +139,7 @@ def refuse(bundle: Bundle, build: CubinBuild, device: DeviceInfo) -> None:
 def needed_bytes(bundle: Bundle) -> int:
     """What a replay takes on the device, in all its modes: every buffer with its guards in whole pages, once, and what
     the driver takes for the process."""
-    pages = sum(-(-max(1, slot.file_size) // _PAGE) for slot in bundle.slots)
-    return pages * _PAGE + _CONTEXT_BYTES
+    return sum(map(allocated_bytes, bundle.slots)) + _CONTEXT_BYTES
 
 
 def _copies(folder: Path, bundle: Bundle, mode: Mode) -> child.Files:

@@ -18,7 +18,7 @@ import msgspec
 
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
 from audit.backends.launches import LaunchError, Launches, LaunchEvent, load_kernels, unload
-from audit.backends.memory import DeviceBuffers
+from audit.backends.memory import DeviceBuffers, StrayWrite
 from audit.bundle import MANIFEST, Bundle
 from audit.compile.identity import fnv1a64
 
@@ -43,7 +43,8 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     Each mode begins with the buffers as the bundle has them. The inputs' files are left as the first mode left the
     inputs. What an error leaves on the device only the end of the process takes away.
 
-    Raises NoDriver or Refused before anything runs, LaunchError or CudaError for what a kernel or its launch did.
+    Raises NoDriver or Refused before anything runs, LaunchError, CudaError or StrayWrite for what a kernel or its launch
+    did.
     """
     bundle = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Bundle)
     order = msgspec.json.decode((folder / ORDER).read_bytes(), type=ReplayOrder)
@@ -81,6 +82,7 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
             execute(on_end)
             for name, file in order.saves[mode][step.name].items():
                 buffers.save(name, file)
+        buffers.check_tails()
         if mode == order.modes[0]:
             for slot in inputs:
                 buffers.save(slot.name, slot.file + _AFTER)  # aside: the next mode loads the bundle's own
@@ -107,6 +109,8 @@ def reporting(work: Callable[[Path, Callable[[str], None]], None], folder: Path,
             report(f"refused device {error}")
         except LaunchError as error:
             report(f"error launch {error}")
+        except StrayWrite as error:
+            report(f"error memory {error}")
         except CudaError as error:
             report(f"refused device {error}" if error.kind == "device" else f"error {error.kind} {error}")
         else:

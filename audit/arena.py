@@ -1,7 +1,7 @@
-"""Where the buffers of a case lie, what surrounds them, and what they hold before a launch.
+"""The layout of a case's buffers in files, the guards around them, and their contents before a launch.
 
-The only owner of poison, guards and snapshots. Every buffer has a file of its own, which the executing
-process maps, so that what a kernel did to it, the guards included, outlives a crash. Layout of a file:
+This module alone owns poison, guards and snapshots. Each buffer has its own file, which the executing process maps:
+everything that a kernel wrote, guards included, survives a crash. Layout of a file:
 
     guard (4,096 bytes, then the buffer's own base offset) | data | guard (4,096 bytes, then up to the page's end)
 
@@ -35,7 +35,7 @@ Policy = Literal["guarded", "exact"]
 PoisonKind = Literal["nan", "high", "low"]
 
 _MAPPED_FROM = 1 << 24
-"""Files of so many bytes are mapped, not read: the largest inputs would otherwise be in memory once a variant."""
+"""Files of at least this many bytes are mapped, not read: otherwise each variant would hold the largest inputs."""
 
 _GUARD_LOW = (0x7F7F, 0x7FFF, 0xFF7F, 0xFFFF)
 _GUARD_HIGH = (0x7FFF, 0xFFFF)  # the upper half of an f32 must make it a NaN
@@ -50,7 +50,7 @@ _FLOAT_POISON: Mapping[str, tuple[int, int, int, int]] = {
 
 
 class Slot(msgspec.Struct, frozen=True):
-    """One buffer in its file: `size` bytes of data from `offset`, guards before and behind."""
+    """One buffer in its file: `size` bytes of data at `offset`, with a guard before them and one behind."""
 
     name: str
     dtype: str
@@ -64,7 +64,7 @@ class Slot(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What a buffer's file held after a step: the data, and the guards that differ from what was laid."""
+    """The contents of a buffer's file after a step: the data, and the guard bytes that changed."""
 
     data: Array  # u1, `size` bytes
     broken_guards: tuple[int, ...]  # byte offsets relative to the start of the data (negative: before it)
@@ -80,8 +80,8 @@ def lay_out(
 ) -> tuple[Slot, ...]:
     """Give each buffer a file, an offset and a guard of its own.
 
-    `salt` tells the arms of one case apart; `shift` moves every buffer by so many bytes (a multiple of 256, which
-    CUDA's allocations are aligned to); `kind` is that of the guards.
+    `salt` differs between the arms of one case. `shift` moves every buffer by that many bytes, a multiple of 256, to
+    which CUDA aligns its allocations. `kind` is the kind of the guards.
     """
     room = GUARD_BYTES if policy == "guarded" else 0
     names = [buffer.name for buffer in buffers]
@@ -120,10 +120,10 @@ def poison_array(slot: Slot, word: str) -> Array:
 
 
 def create(folder: Path, slots: Sequence[Slot], inputs: Inputs, case: Case, buffers: Sequence[Buffer]) -> None:
-    """Write the buffers' files: guards, the inputs' data, zeros elsewhere (each step poisons those).
+    """Write the buffers' files: guards, the data of the inputs, and zeros elsewhere (each step poisons those).
 
-    Inputs are converted to the buffer's dtype where both are floating point (a generator draws f64); any other
-    difference of dtype, or of shape, is a ProjectError. Where an input is sparse its file is.
+    An input is converted to the buffer's dtype where both are floating point, since a generator draws f64. Any other
+    difference of dtype or shape is a ProjectError. A sparse input gets a sparse file.
     """
     for slot, buffer in zip(slots, buffers, strict=True):
         with (folder / slot.file).open("wb") as file:
@@ -138,12 +138,15 @@ def create(folder: Path, slots: Sequence[Slot], inputs: Inputs, case: Case, buff
 
 
 def input_array(buffer: Buffer, case: Case, inputs: Inputs) -> Array:
-    """One input as it lies in its buffer, C-contiguous; the array itself where it needs no conversion.
+    """One input as its buffer holds it, C-contiguous; the array itself if it needs no conversion.
 
-    ProjectError where an array is missing or does not fit.
+    Raises ProjectError if the array is missing or does not fit.
     """
     if buffer.name not in inputs:
-        raise ProjectError(f"operator {case.operator}: inputs() gave no array for the buffer {buffer.name!r}")
+        raise ProjectError(
+            f"operator {case.operator}: expected inputs() to return an array for the buffer {buffer.name!r}, "
+            f"but got {sorted(inputs)}"
+        )
     array = np.asanyarray(inputs[buffer.name])
     dtype = buffer.numpy_dtype()
     if array.dtype != dtype:
@@ -156,14 +159,14 @@ def input_array(buffer: Buffer, case: Case, inputs: Inputs) -> Array:
 
 
 def encode_input(buffer: Buffer, case: Case, inputs: Inputs) -> memoryview:
-    """The bytes of `input_array`, not copied; those of a sparse one with all its holes."""
+    """The bytes of `input_array`, without a copy. A sparse array includes its holes."""
     return input_array(buffer, case, inputs).data
 
 
 def read(path: Path, slot: Slot) -> Snapshot:
-    """Read a buffer's file, or a copy of it, and compare its guards with what was laid.
+    """Read a buffer's file, or a copy of it, and compare its guards with the ones that `create` wrote.
 
-    The data of a large file are mapped, read-only, and stay when the file's name is removed.
+    The data of a large file are mapped read-only and stay valid after the file is unlinked.
     """
     size = path.stat().st_size
     if size != slot.file_size:
@@ -188,8 +191,8 @@ def typed(snapshot: Snapshot, buffer: Buffer, case: Case) -> Array:
 
 
 def input_digest(inputs: Mapping[str, Array | np.generic]) -> str:
-    """sha256 over names, dtypes, shapes and bytes of all inputs; of a sparse array positions and bytes of its blocks
-    that hold anything but zeros."""
+    """sha256 over names, dtypes, shapes and bytes of all inputs. A sparse array contributes the position and bytes of
+    each block that is not all zeros."""
     digest = hashlib.sha256()
     for name in sorted(inputs):
         array = np.asanyarray(inputs[name])
@@ -201,8 +204,8 @@ def input_digest(inputs: Mapping[str, Array | np.generic]) -> str:
     return digest.hexdigest()
 
 
-def _differing(found: bytes, laid: bytes) -> list[int]:
-    return np.flatnonzero(np.frombuffer(found, np.uint8) != np.frombuffer(laid, np.uint8)).tolist()
+def _differing(actual: bytes, expected: bytes) -> list[int]:
+    return np.flatnonzero(np.frombuffer(actual, np.uint8) != np.frombuffer(expected, np.uint8)).tolist()
 
 
 def _word(salt: str, dtype: str, step: int, kind: PoisonKind) -> bytes:
@@ -252,7 +255,7 @@ def _guard_word(salt: str, dtype: str = "u8", kind: PoisonKind = "nan") -> bytes
 
 
 def _guard_bytes(slot: Slot, start: int, stop: int) -> bytes:
-    """The guard's bytes from `start` to `stop`, as offsets in the file: the word repeats from the file's start."""
+    """The guard bytes from `start` to `stop`, both offsets in the file. The word repeats from the file's start."""
     word, phase = bytes.fromhex(slot.guard), start % 8
     return (word * ((phase + stop - start) // 8 + 1))[phase : phase + stop - start]
 

@@ -27,7 +27,6 @@ def RelL2(name: str, limit: float, reference: str = "fp64") -> Bound:  # noqa: N
 
     def measure(_case: Case, _inputs: Inputs, got: Got, expected: Expected) -> Measured:
         value = relative_l2(got[name], np.asarray(expected[name], np.float64))
-        dims = tuple(f"axis{i}" for i in range(value.ndim))
-        return Measured(value, np.full(value.shape, limit), dims)
+        return Measured(value, np.full(value.shape, limit), ())
 
-    return Bound(f"rel_l2({name})", measure, reference)
+    return Bound(f"rel_l2({name})", measure, reference, output=name)

@@ -1,4 +1,4 @@
-"""One case on its way to its verdicts: inputs, references, then each variant through a bundle and the checks."""
+"""Audits one case: computes inputs and references, then takes each variant through its bundle and the checks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from audit.vacuity import Exposure, OmissionShare, expose, omission_share
 
 
 class CaseOutcome(msgspec.Struct, frozen=True):
-    """What one case gives to the evidence."""
+    """What one case contributes to the record of its run."""
 
     record: CaseRecord
     audits: tuple[Audit, ...]
@@ -35,7 +35,7 @@ class CaseOutcome(msgspec.Struct, frozen=True):
 def audit_case(
     project: Project, plan: Plan, case: Case, *, threads: int, on_audit: Callable[[Audit], None] = lambda _: None
 ) -> CaseOutcome:
-    """Audit every planned variant in one case. Raises AuditError only for what is the user's to mend."""
+    """Audit every planned variant in one case. Raises AuditError only for what the user can fix."""
     operator = project.operators[plan.operator]
     capture = load_capture(project, case)
     prepared = _prepare(operator, msgspec.structs.replace(case, gpu=plan.backend == "cuda"), capture)
@@ -73,9 +73,9 @@ def audit_case(
         steps=tuple(prepared.steps),
         omission_share=share,
         computed_by={
-            one.name: call(case, f"computed_by of {one.name}", one.computed_by, prepared.case)
-            for one in operator.references
-            if one.computed_by
+            reference.name: call(case, f"computed_by of {reference.name}", reference.computed_by, prepared.case)
+            for reference in operator.references
+            if reference.computed_by
         },
     )
     return CaseOutcome(record, tuple(audits), builds, tuple(exposures))
@@ -89,30 +89,30 @@ def _prepare(operator: Operator, case: Case, capture: Capture | None) -> CaseInp
 def _references(
     operator: Operator, case: Case, step_inputs: Mapping[str, Inputs]
 ) -> dict[str, dict[str, Mapping[str, Array]]]:
-    """step -> reference -> arrays; computed before any variant runs, once for equal inputs."""
-    known: dict[str, dict[str, Mapping[str, Array]]] = {}
+    """step -> reference -> arrays, computed before any variant runs; steps with equal inputs share them."""
+    by_digest: dict[str, dict[str, Mapping[str, Array]]] = {}
     by_step = {}
-    for name, given in step_inputs.items():
-        digest = arena.input_digest(given)
-        if digest not in known:
-            known[digest] = {
-                reference.name: call(case, f"reference {reference.name}", reference.compute, case, given)
+    for name, inputs in step_inputs.items():
+        digest = arena.input_digest(inputs)
+        if digest not in by_digest:
+            by_digest[digest] = {
+                reference.name: call(case, f"reference {reference.name}", reference.compute, case, inputs)
                 for reference in operator.references
             }
-        by_step[name] = known[digest]
+        by_step[name] = by_digest[digest]
     return by_step
 
 
 def _check(view: View) -> tuple[Result, ...]:
     results: list[Result] = []
-    ended = isinstance(view.outcome, Completed)
-    for check in CHECKS.values() if ended else (CHECKS["completion"],):  # else there is nothing more to look at
+    completed = isinstance(view.outcome, Completed)
+    for check in CHECKS.values() if completed else (CHECKS["completion"],):  # otherwise there are no results to check
         results.extend(check(view))
     return tuple(results)
 
 
 def _dynamic_shared(view: View) -> dict[str, int]:
-    asked: dict[str, int] = {}
+    largest: dict[str, int] = {}
     for launch in view.bundle.launches:
-        asked[launch.entry] = max(launch.shared_bytes, asked.get(launch.entry, 0))
-    return asked
+        largest[launch.entry] = max(launch.shared_bytes, largest.get(launch.entry, 0))
+    return largest

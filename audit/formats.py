@@ -115,16 +115,23 @@ def from_hex_bits(text: str) -> Float:
 
 
 def ulp_distance(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
-    """The number of representable steps from a to b, i64[...], for two f16 or two f32 arrays.
+    """The number of representable steps from a to b, i64[...], for two f16, two f32 or two f64 arrays.
 
     +0 and -0 are 0 steps apart; the largest finite number and infinity are 1 step apart. Where either is NaN the
-    distance is `NAN_DISTANCE`, also between equal NaNs. Raises TypeError for other or unequal dtypes.
+    distance is `NAN_DISTANCE`, also between equal NaNs; a distance of f64 that is no smaller is `NAN_DISTANCE - 1`.
+    Raises TypeError for other or unequal dtypes.
     """
     left, right = np.asarray(a), np.asarray(b)
-    if left.dtype != right.dtype or left.dtype not in (np.dtype(np.float16), np.dtype(np.float32)):
-        raise TypeError(f"expected two f16 or two f32 arrays, got {left.dtype} and {right.dtype}")
-    distance = np.abs(_ordinal(left) - _ordinal(right))
-    return np.where(np.isnan(left) | np.isnan(right), NAN_DISTANCE, distance)
+    if left.dtype != right.dtype or left.dtype not in _UNSIGNED:
+        raise TypeError(f"expected two arrays of f16, of f32 or of f64, got {left.dtype} and {right.dtype}")
+    return _distance(_ordinal(left), _ordinal(right), np.isnan(left) | np.isnan(right))
+
+
+def ulp_distance_e4m3(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """`ulp_distance` of two arrays of e4m3fn codes u8[...]. There is no infinity: the largest finite number is last."""
+    left, right = _codes(a).astype(np.int64), _codes(b).astype(np.int64)
+    one, other = (np.where(code & 0x80, -(code & 0x7F), code) for code in (left, right))
+    return _distance(one, other, (left & 0x7F == E4M3_NAN) | (right & 0x7F == E4M3_NAN))
 
 
 def fma32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
@@ -161,6 +168,14 @@ def _codes(codes: ArrayLike) -> NDArray[np.uint8]:
     if x.dtype != np.uint8:
         raise TypeError(f"expected e4m3 codes as u8, got {x.dtype}")
     return x
+
+
+def _distance(left: NDArray[np.int64], right: NDArray[np.int64], nan: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """|left - right| without overflow: two ordinals of f64 can be further apart than an i64 counts."""
+    high, low = np.maximum(left, right).astype(np.uint64), np.minimum(left, right).astype(np.uint64)
+    with np.errstate(over="ignore"):  # modulo 2**64 the difference is right
+        apart = high - low
+    return np.where(nan, NAN_DISTANCE, np.minimum(apart, np.uint64(NAN_DISTANCE - 1)).astype(np.int64))
 
 
 def _require_float(x: NDArray[Any]) -> None:

@@ -1,7 +1,7 @@
-"""Calls into the code that a project declares: whatever it raises is the project's to mend.
+"""Calls into the project's own code: an exception that it raises is the project's to fix.
 
-Everything that is called through here belongs to the project. An exception anywhere else is a bug of the tool, and
-shows as one.
+Only the project's functions are called through this module. An exception anywhere else is a bug of the tool and shows
+as one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def call(case: Case, what: str, function: Callable[..., T], *args: object) -> T:
-    """What the project's function returns. Whatever it raises becomes a ProjectError that names hook, file and line."""
+    """Call the project's function. Any exception becomes a ProjectError that names the hook, its file and line."""
     try:
         return function(*args)
     except InputError as error:

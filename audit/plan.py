@@ -1,4 +1,4 @@
-"""What will be run, decided and recorded before anything runs."""
+"""The plan of a run: its cases, variants and checks, chosen and recorded before anything runs."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Backend = Literal["host", "cuda"]
 
 
 class PlannedVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One variant of the plan; its parent, named by its label, comes before it, since its bytes are the measure."""
+    """One variant of the plan. `parent` is the label of its parent, which precedes it in the plan."""
 
     name: str
     parent: str | None
     status: str
     source: str
     note: str = ""
-    why: str = ""  # of a closed one
-    evidence: tuple[str, ...] = ()  # what admits or closes it, as the project names it
-    revision: str | None = None  # the commit whose sources it is built from; None: the working tree
+    why: str = ""  # the reason, if it is closed
+    evidence: tuple[str, ...] = ()  # the records that admit or close it, as the project names them
+    revision: str | None = None  # the commit that its sources come from; None: the working tree
 
     @property
     def label(self) -> str:
-        """Its name in the plan: variants of another revision carry that revision."""
+        """The variant's name in the plan, with its revision if that is not the working tree."""
         return f"{self.name}@{self.revision[:12]}" if self.revision else self.name
 
 
@@ -44,25 +44,25 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operator: str
     backend: Backend
     arch: str
-    tensor_cores: str  # how far the model of their arithmetic is to be trusted
+    tensor_cores: str  # how well the model of their arithmetic is confirmed
     cases: tuple[Case, ...]
-    described: dict[str, str]  # case -> what a reader should know of it, in the operator's words
+    described: dict[str, str]  # case -> the operator's own description of it
     variants: tuple[PlannedVariant, ...]
     checks: tuple[str, ...]
     time_limit: float  # seconds, for one variant in one case
     pruned: bool  # true where options narrowed the default plan
-    references: dict[str, str] = {}  # name -> its own error, as far as it is known
+    references: dict[str, str] = {}  # name -> the error of the reference itself, if known
 
     @property
     def audits(self) -> int:
-        """How many times a variant is to be audited in a case."""
+        """The number of audits: one for each variant in each case."""
         return len(self.cases) * len(self.variants)
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """How a user narrows or adds to the default plan. Axis values narrow it to the cases that have them, and add a
-    case where none has. Captures and probes are left out where axes or seeds are given, unless named. Empty or None
-    means the default; `full` adds the lines that the default leaves out."""
+    """How a user narrows or extends the default plan. Axis values narrow it to the cases that have them, and add a
+    case if none has. Axes or seeds also drop captures and probes, unless those are named. Empty or None means the
+    default. `full` adds the lines that the default plan omits."""
 
     axes: Mapping[str, Sequence[AxisValue]] = {}
     variants: Sequence[str] = ()
@@ -82,7 +82,7 @@ def make_plan(
     time_limit: float,
     backend: Backend = "host",
 ) -> Plan:
-    """The plan of one shape; PlanError where the selection names what does not exist or is out of range."""
+    """The plan of one shape. Raises PlanError if the selection names something unknown or out of range."""
     operator, shape = project.shape(shape_name)
     cases = [
         *_generated(operator, shape, selection),
@@ -90,7 +90,10 @@ def make_plan(
         *_captured(project, operator, shape, selection),
     ]
     if not cases:
-        raise PlanError(f"shape {shape_name}: no case is left by the options given; widen them")
+        raise PlanError(
+            f"shape {shape_name}: expected at least one case, but the options exclude all; "
+            "widen --axis, --seed, --probe or --capture"
+        )
     return Plan(
         shape=shape.name,
         operator=operator.name,
@@ -98,7 +101,7 @@ def make_plan(
         arch=arch,
         tensor_cores=check_arch(arch).standing,
         cases=tuple(msgspec.structs.replace(case, arch=arch) for case in cases),
-        described={case.id: told for case in cases if (told := operator.describe(case))},
+        described={case.id: description for case in cases if (description := operator.describe(case))},
         variants=_against(
             project, operator, planned_variants(operator, selection.variants, full=selection.full), selection.against
         ),
@@ -110,7 +113,7 @@ def make_plan(
 
 
 def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[Case]:
-    """The lines of the written plan that the selection keeps, and cases for what it asks for beyond them."""
+    """The cases of the declared plan that the selection keeps, and a new case for each combination it lacks."""
     if (selection.captures or selection.probes) and not selection.axes and not selection.seeds:
         return []
     cases: list[Case] = []
@@ -128,7 +131,7 @@ def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[C
             continue
         for values in itertools.product(*selection.axes.values()):
             wanted = dict(zip(selection.axes, values, strict=True))
-            added = operator.case(shape, wanted, seed=seed)  # refuses what no case can have
+            added = operator.case(shape, wanted, seed=seed)  # raises if no case can have these values
             matching = [case for case in planned if wanted.items() <= case.axes.items()]
             beyond = [case for case in everything if wanted.items() <= case.axes.items()]
             cases += matching or beyond or [added]
@@ -165,7 +168,10 @@ def _captured(project: Project, operator: Operator, shape: Shape, selection: Sel
     if not wanted:
         return []
     if project.captures is None or operator.from_capture is None:
-        raise PlanError(f"operator {operator.name}: captures are planned, but the project's settings name no captures")
+        raise PlanError(
+            f"operator {operator.name}: the plan uses captures, which need `captures` in [tool.kernel-audit] and the "
+            "operator's from_capture; set both"
+        )
     store = CaptureStore(project.captures)
     known = {ref.id for ref in store.list()}
     if unknown := [name for name in wanted if name not in known]:
@@ -178,11 +184,11 @@ def _captured(project: Project, operator: Operator, shape: Shape, selection: Sel
 
 
 def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = False) -> tuple[PlannedVariant, ...]:
-    """Parents before children: those named and their parents; without names the operator's own.
+    """The named variants and their parents, or the operator's default variants; parents come before children.
 
-    These are all that are not closed; but where some are admitted, experimental ones run only if named or with `full`.
-    Each is compared with its nearest ancestor among them: what was closed, or only led here, is passed over.
-    A parent that is there for its child alone is judged by the bounds, not by its own parent's bytes.
+    The default is every variant that is not closed. If some are admitted, it also omits the experimental ones, unless
+    `full` is set. Each variant is compared with its nearest planned ancestor. A parent that only its child needs is
+    judged by the bounds, not by its own parent's bytes.
     """
     settled = any(variant.status == "admitted" for variant in operator.variants) and not full
     left_out = ("closed", "experimental") if settled else ("closed",)
@@ -193,7 +199,7 @@ def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = F
 
     def add(name: str, below: tuple[str, ...] = ()) -> None:
         if name in below:
-            raise PlanError(f"operator {operator.name}: the parents form a circle: {' -> '.join((*below, name))}")
+            raise PlanError(f"operator {operator.name}: the parents form a cycle: {' -> '.join((*below, name))}")
         variant = operator.variant(name)
         if variant.parent is not None:
             add(variant.parent, (*below, name))
@@ -216,7 +222,7 @@ def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = F
 def _against(
     project: Project, operator: Operator, variants: tuple[PlannedVariant, ...], revision: str | None
 ) -> tuple[PlannedVariant, ...]:
-    """Give every variant itself as it was at `revision` as its parent, where it existed then."""
+    """Make each variant's parent the same variant at `revision`, if it existed then."""
     if revision is None:
         return variants
     commit = resolve(project, revision)
@@ -224,7 +230,8 @@ def _against(
     existed = {variant.name for variant in then.variants} if then else set()
     if not existed & {variant.name for variant in variants}:
         raise PlanError(
-            f"--against {revision}: no variant of the plan existed in {commit[:12]}; nothing to compare with"
+            f"--against {revision}: expected at least one variant of the plan to exist in {commit[:12]}, but none "
+            "does; name a later revision"
         )
     planned: list[PlannedVariant] = []
     for variant in variants:
@@ -238,17 +245,17 @@ def _against(
 
 
 def axis_values(words: tuple[str, ...]) -> list[tuple[str, AxisValue]]:
-    """What `--axis NAME=VALUE` says, once for each. Raises PlanError where it says something else."""
-    found = []
+    """The name and value of each `--axis NAME=VALUE`. Raises PlanError for any other form."""
+    values = []
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
             raise PlanError(f"--axis: expected NAME=VALUE, but got {word!r}")
-        found.append((name, _number(value)))
-    return found
+        values.append((name, _axis_value(value)))
+    return values
 
 
-def _number(text: str) -> AxisValue:
+def _axis_value(text: str) -> AxisValue:
     for kind in (int, float):
         try:
             return kind(text)

@@ -1,7 +1,7 @@
-"""The audited project: finding `[tool.kernel-audit]`, loading its folders by path, collecting what it declares.
+"""The audited project: finds `[tool.kernel-audit]`, loads the project's folders by path, collects its operators.
 
-The project's packages are loaded under a private name, so that a folder called `kernels` shadows nothing that
-is installed; relative imports inside and between its folders work as usual.
+The project's packages are loaded under a private name, so that a folder called `kernels` shadows no installed package.
+Relative imports inside and between its folders work as usual.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ TABLE = "kernel-audit"
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The table `[tool.kernel-audit]`; all paths are relative to the project's folder and stay inside it."""
+    """The table `[tool.kernel-audit]`. All paths are relative to the project's folder and stay inside it."""
 
     kernels: str = "kernels"
     references: str | None = None
@@ -33,12 +33,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     faults: str | None = None
     runs: str = "runs"
     reports: str = "reports"  # retained records and frozen curves
-    suppressions: tuple[dict[str, Any], ...] = ()  # rules about findings: `audit.sanitize.suppressions` reads them
+    suppressions: tuple[dict[str, Any], ...] = ()  # `audit.sanitize.suppressions` reads them
     gate: dict[str, Any] = {}  # policies by name: `audit.gate.policy` reads them
 
 
 class Project:
-    """One audited project: its folder, its settings, and its operators, loaded when first asked for."""
+    """One audited project: its folder, its settings, and its operators, which load on first use."""
 
     def __init__(self, root: Path, settings: Settings) -> None:
         self.root = root
@@ -60,7 +60,7 @@ class Project:
 
     @property
     def captures(self) -> Path | None:
-        """The folder of capture sets, where the project has one."""
+        """The folder of capture sets, if the project has one."""
         return self.root / self.settings.captures if self.settings.captures else None
 
     @property
@@ -74,19 +74,20 @@ class Project:
         return self.root / self.settings.runs
 
     def shapes(self) -> dict[str, tuple[Operator, Shape]]:
-        """Every shape by name; an operator that declares none has one of its own name."""
-        found: dict[str, tuple[Operator, Shape]] = {}
+        """Every shape by name. An operator that declares no shape has one of its own name."""
+        shapes: dict[str, tuple[Operator, Shape]] = {}
         for operator in self.operators.values():
             for shape in operator.shapes or (Shape(operator.name),):
-                if shape.name in found:
+                if shape.name in shapes:
                     raise ProjectError(
-                        f"shape {shape.name}: declared by both {found[shape.name][0].name} and {operator.name}"
+                        f"shape {shape.name}: expected one operator to declare it, but both "
+                        f"{shapes[shape.name][0].name} and {operator.name} do; rename one"
                     )
-                found[shape.name] = (operator, shape)
-        return found
+                shapes[shape.name] = (operator, shape)
+        return shapes
 
     def shape(self, name: str) -> tuple[Operator, Shape]:
-        """The shape of that name with its operator, or PlanError."""
+        """The shape of that name and its operator. Raises PlanError if there is none."""
         shapes = self.shapes()
         if name not in shapes:
             raise PlanError(f"--shape: expected one of {', '.join(shapes)}, but got {name!r}")
@@ -94,7 +95,7 @@ class Project:
 
 
 def find_project(start: Path) -> Project:
-    """The project of a folder or of the nearest one above it whose pyproject.toml has the table."""
+    """The project of a folder, or of its nearest parent whose pyproject.toml has the table."""
     start = start.resolve()
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
@@ -133,24 +134,29 @@ def _settings(file: Path, root: Path, table: Any) -> Settings:
 
 
 def _collect(root: Path, folder: str) -> tuple[dict[str, Operator], dict[str, Path]]:
-    """Operators by name, and the file that declares each: of the modules that hold it the innermost."""
+    """Operators by name, and the file that declares each: the innermost module that holds it."""
     if not (root / folder).is_dir():
-        raise ProjectError(f"{root}: expected the kernels in the folder {folder!r}, which does not exist")
-    found: dict[str, Operator] = {}
+        raise ProjectError(
+            f"{root}: expected the kernels in the folder {folder!r}, which does not exist; "
+            f"create it, or set `kernels` in [tool.{TABLE}]"
+        )
+    operators: dict[str, Operator] = {}
     declared: dict[str, Path] = {}
     for module in sorted(_load(root, folder), key=lambda module: module.__name__.count(".")):
         for value in vars(module).values():
             if not isinstance(value, Operator):
                 continue
-            if found.setdefault(value.name, value) is not value:
-                raise ProjectError(f"operator {value.name}: declared twice, the second time in {module.__file__}")
+            if operators.setdefault(value.name, value) is not value:
+                raise ProjectError(
+                    f"operator {value.name}: declared twice, the second time in {module.__file__}; rename one"
+                )
             declared[value.name] = Path(module.__file__ or folder)
-    if not found:
+    if not operators:
         raise ProjectError(
             f"{root / folder}: expected at least one module-level audit.spec.Operator, but found none; "
             f"declare one in a Python file of that folder"
         )
-    return found, declared
+    return operators, declared
 
 
 def _load(root: Path, folder: str) -> list[ModuleType]:
@@ -161,7 +167,7 @@ def _load(root: Path, folder: str) -> list[ModuleType]:
         sys.modules[anchor] = package
     name = ".".join((anchor, *Path(folder).parts))
     modules = []
-    # Kept bytecode is found valid by a source's second and length: an edit can miss both.
+    # Python trusts cached bytecode by the source's mtime in seconds and its length; an edit can change neither.
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         top = importlib.import_module(name)
@@ -170,7 +176,7 @@ def _load(root: Path, folder: str) -> list[ModuleType]:
             modules.append(importlib.import_module(info.name))
     except ProjectError:
         raise
-    except Exception as error:  # a project is code: whatever it raises while loading is its author's to mend
+    except Exception as error:  # a project is code: whatever it raises while loading is its author's to fix
         raise ProjectError(f"{root / folder}: {_culprit(root, error)}") from error
     finally:
         sys.dont_write_bytecode = writes
@@ -178,7 +184,7 @@ def _load(root: Path, folder: str) -> list[ModuleType]:
 
 
 def _culprit(root: Path, error: Exception) -> str:
-    """The innermost line of the project that was executing when the error came."""
+    """The error and the innermost line of the project that raised it."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}: {error.msg}"
     for frame in reversed(traceback.extract_tb(error.__traceback__)):

@@ -1,4 +1,4 @@
-"""Running a plan: every case through an executor, then one record of all of it."""
+"""Runs a plan: an executor takes every case, then one record holds all results."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ def run(
     on_audit: Callable[[Audit], None] = lambda _: None,
     executor: Executor | None = None,
 ) -> tuple[RunRecord, Path]:
-    """Execute a plan and write its record into a new folder of `runs`; the record and that folder.
+    """Execute a plan and write its record into a new folder of `runs`. Returns the record and that folder.
 
-    The plan is on disk before anything runs. An error that is the user's to mend (AuditError) ends the run
-    and leaves only the partial folder.
+    The plan is on disk before anything runs. An error that the user can fix (AuditError) ends the run and leaves only
+    the partial folder.
     """
     folder = draft(runs, plan)
     began = time.monotonic()
@@ -59,7 +59,7 @@ def _all_cases(
 ) -> list[CaseOutcome]:
     cores = os.cpu_count() or 1
     pool = executor or ThreadPoolExecutor(min(cores, len(plan.cases)))
-    # Beyond one thread a case there would be more runnable threads than cores while several cases run.
+    # More threads a case would oversubscribe the cores while several cases run.
     threads = max(1, cores // min(cores, len(plan.cases)))
     try:
         futures = [
@@ -81,7 +81,7 @@ def _all_cases(
 
 
 def _weight(case: object) -> float:
-    """Longest first, so that no long case is left alone at the end: the product of its integer axes."""
+    """The product of a case's integer axes. The heaviest case starts first, so that none runs alone at the end."""
     product = 1.0
     for value in getattr(case, "axes", {}).values():
         if isinstance(value, int):

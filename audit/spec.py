@@ -315,11 +315,13 @@ class Bound:
     measure    errors and limits from a case, its inputs, the variant's results and the reference's arrays; None where
                the bound does not apply
     reference  name of the reference that is passed as the last argument; empty passes no arrays
+    output     output or workspace whose first dimensions name those of the errors, where the measure names none
     """
 
     name: str
     measure: Callable[[Case, Inputs, Got, Expected], Measured | None]
     reference: str = "fp64"
+    output: str = ""
 
 
 @dataclass(frozen=True)

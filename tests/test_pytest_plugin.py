@@ -52,7 +52,8 @@ def test_a_test_for_each_variant_and_case_and_its_failure_tells_the_check(run_py
     said = run_pytest("--audit")
     assert said.startswith("exit 1")
     assert counts(said) == {"failed": 2, "passed": 7}
-    assert "fail bytes (step live): 72 of 231 elements differ, the first y[rows=0, n=6] is 0x" in said
+    assert "fail bytes (step live): 72 of 231 elements differ, by at most 7.45e-09 (1 ulp, y[rows=1, n=20]); " in said
+    assert "the first y[rows=0, n=6] is 0x" in said
     assert "at y[rows=0, n=6]" in said
     assert "measured 72, limit 0" in said
     assert "Traceback" not in said

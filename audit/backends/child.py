@@ -1,6 +1,6 @@
-"""A child process that executes a bundle and reports line by line: started, limited, ended, understood.
+"""A child process that executes a bundle: its start, time limit, end, and the report that it writes line by line.
 
-The report's lines: `identity FNV`, `step NAME`, `launch INDEX ENTRY BLOCKS THREADS`, `error KIND MESSAGE`, `done`.
+Lines of a report: `identity FNV`, `step NAME`, `launch INDEX ENTRY BLOCKS THREADS`, `error KIND MESSAGE`, `done`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, Tim
 from audit.errors import AuditError
 
 _MESSAGE_LIMIT = 2000
-_DEATH_LIMIT = 60.0  # seconds; a driver first takes the device back from a kernel that does not end
+_DEATH_LIMIT = 60.0  # seconds; the driver first stops a kernel that does not end
 _running: set[subprocess.Popen[bytes]] = set()
 
 Files = dict[str, dict[str, Path]]
@@ -26,9 +26,9 @@ Files = dict[str, dict[str, Path]]
 def execute(
     command: Sequence[str | Path], report: Path, files: Files, limit: float, env: Mapping[str, str] | None = None
 ) -> Outcome:
-    """Run `command` in a session of its own for at most `limit` seconds; `files` become `Completed.files`.
+    """Run `command` in its own session for at most `limit` seconds; `files` become `Completed.files`.
 
-    Raises AuditError where the process does not even end when it is killed.
+    Raises AuditError if the process survives being killed.
     """
     report.unlink(missing_ok=True)
     began = time.monotonic()
@@ -52,12 +52,12 @@ def execute(
 
 
 def watch(process: subprocess.Popen[bytes]) -> None:
-    """From now on `abort` kills this process too, which leads a session."""
+    """Make `abort` kill this process, which must lead a session."""
     _running.add(process)
 
 
 def understood(code: int, lines: Sequence[str], errors: bytes, files: Files, seconds: float) -> Completed | Crashed:
-    """The outcome of a process, or of one bundle of a worker, that ended with `code` and left these lines."""
+    """The outcome of a process, or of a worker's bundle, from its exit code and the lines of its report."""
     if code == 0 and lines[-1:] == ["done"]:
         return _completed(lines, files, seconds)
     return _crashed(code, lines, errors.decode(errors="replace"), seconds)
@@ -69,7 +69,7 @@ def reported(report: Path) -> list[str]:
 
 
 def abort() -> None:
-    """Kill every child that is running now; their runs return Crashed."""
+    """Kill every running child; its run returns Crashed."""
     for process in tuple(_running):
         _kill(process)
 
@@ -80,36 +80,36 @@ def _completed(lines: Sequence[str], files: Files, seconds: float) -> Completed:
 
 
 def launches(lines: Sequence[str]) -> tuple[LaunchCount, ...]:
-    """The launches that a report's lines tell of, each under the step before it."""
-    step, found = "", []
+    """The launches in a report's lines, each with the step that precedes it."""
+    step, counts = "", []
     for line in lines:
         word, _, rest = line.partition(" ")
         if word == "step":
             step = rest
         elif word == "launch":
             _, named = rest.split(" ", 1)
-            entry, blocks, threads = named.rsplit(" ", 2)  # an entry may hold blanks: splits<6, 256>
-            found.append(LaunchCount(step, entry, int(blocks), int(threads)))
-    return tuple(found)
+            entry, blocks, threads = named.rsplit(" ", 2)  # an entry may contain blanks: splits<6, 256>
+            counts.append(LaunchCount(step, entry, int(blocks), int(threads)))
+    return tuple(counts)
 
 
 def _crashed(code: int, lines: Sequence[str], errors: str, seconds: float) -> Crashed:
-    said = errors.strip()[-_MESSAGE_LIMIT:]
+    errors = errors.strip()[-_MESSAGE_LIMIT:]
     for line in lines:
         if line.startswith("error "):
             _, kind, message = (*line.split(" ", 2), "")[:3]
-            if kind == "assert" and said:
-                message = f"{message}: {said}"  # the line and the condition, which only the driver prints
+            if kind == "assert" and errors:
+                message = f"{message}: {errors}"  # only the driver prints the line and the condition
             return Crashed(kind, message[:_MESSAGE_LIMIT], seconds)
     last = next((line for line in reversed(lines) if line.startswith(("step ", "launch "))), "the start")
     kind = signal.Signals(-code).name if code < 0 else f"exit {code}"
-    return Crashed(kind, f"after {last}: {said or 'no message'}", seconds)
+    return Crashed(kind, f"after {last}: {errors or 'no message'}", seconds)
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group, unwatched from then on: what a kernel's bug left running must not outlive its case.
+    """Kill the process and its group, so that nothing outlives its case. `abort` then ignores it.
 
-    Raises AuditError where the process does not even end when it is killed.
+    Raises AuditError if the process survives being killed.
     """
     _running.discard(process)
     _kill(process)
@@ -117,8 +117,8 @@ def end(process: subprocess.Popen[bytes]) -> None:
         process.wait(_DEATH_LIMIT)
     except subprocess.TimeoutExpired:
         raise AuditError(
-            f"process {process.pid} still runs {_DEATH_LIMIT:g} s after it was killed: its device does not let go of "
-            "it; restart the machine or its GPU before running on"
+            f"process {process.pid} did not exit within {_DEATH_LIMIT:g} s after SIGKILL, so its GPU is stuck; "
+            "reset the GPU or restart the machine before you continue"
         ) from None
     for stream in (process.stdout, process.stderr):
         if stream:

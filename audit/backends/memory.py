@@ -1,6 +1,6 @@
-"""A bundle's buffers on the device: each file, guards included, is one allocation.
+"""A bundle's buffers on the device: one allocation for each file, guards included.
 
-An allocation has whole pages of the device. What lies behind the file in it goes on as the guard does.
+An allocation has whole pages of the device. The guard behind the data goes on to the end of the last one.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def allocated_bytes(slot: Slot) -> int:
 
 
 class DeviceBuffers:
-    """Every slot's file in memory of its own. The data start at `base + slot.offset`, as in the file: allocations are
-    aligned to 256 bytes, so that the offset decides the alignment that a kernel sees."""
+    """One allocation for each slot's file. The data start at `base + slot.offset`, as in the file. Allocations are
+    aligned to 256 bytes, so the offset decides the alignment that a kernel sees."""
 
     def __init__(self, driver: Driver, folder: Path, slots: Sequence[Slot]) -> None:
-        """Allocate and load. Raises Refused where a file does not fit its slot or the device lacks the memory."""
+        """Allocate and load. Raises Refused if a file does not fit its slot or the device lacks memory."""
         self._driver, self._folder = driver, folder
         self._slots = {slot.name: slot for slot in slots}
         self._bases: dict[str, int] = {}
@@ -45,29 +45,29 @@ class DeviceBuffers:
         self.reset()
 
     def reset(self) -> None:
-        """Load every slot's file, guards included: what the launches before did is gone."""
+        """Load every slot's file again, guards included, which undoes all writes of earlier launches."""
         for slot in self._slots.values():
             self._upload(self._folder / slot.file, self._bases[slot.name], slot.file_size)
 
     def free(self) -> None:
-        """Give all of them back."""
+        """Free all allocations."""
         for base in self._bases.values():
             self._driver.call("cuMemFree_v2", base)
 
     def address(self, name: str) -> int:
-        """Where the data of a buffer start."""
+        """The device address of a buffer's data."""
         return self._bases[name] + self._slots[name].offset
 
     def size(self, name: str) -> int:
-        """The bytes of its data."""
+        """The size of a buffer's data in bytes."""
         return self._slots[name].size
 
     def load(self, name: str, file: str) -> None:
-        """Replace a buffer's data by a file's; the guards stay as they are."""
+        """Replace a buffer's data by a file's content; the guards stay unchanged."""
         self._upload(self._folder / file, self.address(name), self.size(name))
 
     def fill(self, name: str, word: bytes) -> None:
-        """Repeat eight bytes over a buffer's data, from its start."""
+        """Fill a buffer's data with eight repeated bytes."""
         size = self.size(name)
         pattern = np.frombuffer(word * (min(sparse.BLOCK, size + 8) // 8), np.uint8)
         for at in range(0, size, sparse.BLOCK):
@@ -75,7 +75,7 @@ class DeviceBuffers:
             self._driver.call("cuMemcpyHtoD_v2", self.address(name) + at, part.ctypes.data, part.nbytes)
 
     def save(self, name: str, file: str) -> None:
-        """Write a buffer with its guards to a file; where it holds zeros the file has holes."""
+        """Write a buffer with its guards to a file, with holes for zeros."""
         slot, block = self._slots[name], np.empty(sparse.BLOCK, np.uint8)
         with (self._folder / file).open("wb") as target:
             os.truncate(target.fileno(), slot.file_size)
@@ -118,11 +118,14 @@ class DeviceBuffers:
         except CudaError as error:
             if error.code != OUT_OF_MEMORY:
                 raise
-            raise Refused(f"buffer {slot.name}: no {allocated_bytes(slot):,} bytes in one piece on the device") from None
+            raise Refused(
+                f"buffer {slot.name}: the device has no {allocated_bytes(slot):,} contiguous free bytes; "
+                "end other processes on it"
+            ) from None
         return base.value
 
     def _upload(self, path: Path, address: int, size: int) -> None:
-        """Only what is not zero travels: the largest inputs are files of holes."""
+        """Copy only blocks that are not zero: the largest inputs are sparse files."""
         if path.stat().st_size != size:
             raise Refused(f"{path}: expected {size} bytes, but got {path.stat().st_size}")
         if size == 0:

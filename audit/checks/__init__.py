@@ -1,32 +1,11 @@
-"""The checks, each a sentence about one variant in one case; in the order in which they are reported."""
+"""The checks: each judges one variant in one case. `audit.checks.catalogue` lists them."""
 
 from collections.abc import Callable, Iterator, Mapping
 
-from audit.checks.bytes import bytes_, repeat
-from audit.checks.completion import completion
-from audit.checks.device import graph, host
-from audit.checks.error import error, probe
-from audit.checks.finite import finite
-from audit.checks.guards import guards
-from audit.checks.identity import identity
-from audit.checks.inputs import inputs
-from audit.checks.result import Figure, Result, Verdict, worst
+from audit.checks.catalogue import CATALOGUE, Check
+from audit.checks.result import Figure, LargestDifference, Result, Verdict, worst
 from audit.checks.view import Step, View
-from audit.checks.workspace import workspace
 
-CHECKS: Mapping[str, Callable[[View], Iterator[Result]]] = {
-    "completion": completion,
-    "identity": identity,
-    "bytes": bytes_,
-    "workspace": workspace,
-    "guards": guards,
-    "inputs": inputs,
-    "finite": finite,
-    "repeat": repeat,
-    "graph": graph,
-    "host": host,
-    "error": error,
-    "probe": probe,
-}
+CHECKS: Mapping[str, Callable[[View], Iterator[Result]]] = {check.name: check.run for check in CATALOGUE}
 
-__all__ = ["CHECKS", "Figure", "Result", "Step", "Verdict", "View", "worst"]
+__all__ = ["CATALOGUE", "CHECKS", "Check", "Figure", "LargestDifference", "Result", "Step", "Verdict", "View", "worst"]

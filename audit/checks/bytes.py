@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 
 from audit.backends.outcome import Completed
-from audit.checks.result import Figure, Result
+from audit.checks.difference import amount, largest_difference
+from audit.checks.result import Figure, LargestDifference, Result
 from audit.checks.tally import Tally, tally
 from audit.checks.view import Step, View
 
@@ -40,36 +41,43 @@ def _repeated(view: View) -> Iterator[Result]:
 
 
 def tallied_once(results: Iterable[Result]) -> Iterator[Result]:
-    """The same results, differences kept in the first that has some: evidence stays small where everything fails."""
-    told = False
+    """The same results, tallies kept in the first that has some: a record stays small where everything fails."""
+    kept = False
     for result in results:
-        yield msgspec.structs.replace(result, differences=()) if told else result
-        told = told or bool(result.differences)
+        yield msgspec.structs.replace(result, differences=()) if kept else result
+        kept = kept or bool(result.differences)
 
 
 def compare_bytes(view: View, step: Step, other: View, theirs: Step, check: str, against: str) -> Result:
     """Compare two steps bit for bit over the written region; NaNs with equal bits are equal here."""
-    count, total, where, first = 0, 0, "", ""
+    total, first = 0, ""
     tallies: list[Tally] = []
+    largest: list[LargestDifference] = []
     for name, written in view.written(step).items():
         mine, their = view.words(step, name), other.words(theirs, name)
         differ = (mine != their) & written
         total += int(written.sum())
-        if (here := int(differ.sum())) and not where:
-            index = int(np.flatnonzero(differ)[0])
-            where = view.place(name, index)
-            digits = 2 * mine.itemsize
-            first = f"{where} is 0x{mine.flat[index]:0{digits}x}, {against} has 0x{their.flat[index]:0{digits}x}"
-        count += here
-        extents = view.buffers[name].extents(view.case)
-        tallies += [found] if (found := tally(name, extents, differ)) else []
+        at = np.flatnonzero(differ)
+        if not at.size:
+            continue
+        buffer = view.buffers[name]
+        largest.append(largest_difference(view, name, at, mine.reshape(-1)[at], their.reshape(-1)[at]))
+        tallies += [counts] if (counts := tally(name, buffer.extents(view.case), differ)) else []
+        if not first:
+            first = view.place(name, int(at[0]))
+            left, right = (f"0x{words.flat[at[0]]:0{2 * words.itemsize}x}" for words in (mine, their))
+            values = f"the first {first} is {left}, {against} has {right}"
+    count = sum(one.differing for one in largest)
     return Result(
         check,
         "fail" if count else "pass",
-        f"{count} of {total} elements differ, the first {first}" if count else f"{total} elements equal {against}",
+        f"{count} of {total} elements differ, {amount(largest)}; {values}"
+        if count
+        else f"{total} elements equal {against}",
         step.name,
-        where,
+        first,
         Figure.of(count),
         Figure.of(0),
         tuple(tallies),
+        tuple(largest),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -41,7 +42,15 @@ def _judge(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Resul
     with np.errstate(all="ignore"):  # wrong results overflow here; the comparison below still fails them
         expected = step.references.get(bound.reference, {})
         measured = call(view.case, f"bound {bound.name}", bound.measure, view.case, step.inputs, got, expected)
+    if measured is not None and bound.output and not measured.dims:
+        measured = replace(measured, dims=_leading_dims(view, bound.output, measured.value.ndim))
     return None if measured is None else _compare(check, step, measured)
+
+
+def _leading_dims(view: View, name: str, count: int) -> tuple[str, ...]:
+    """The names of the first dimensions of a buffer; a derived array, which has no buffer, has none."""
+    buffer = view.buffers.get(name)
+    return buffer.dims_of(view.case)[:count] if buffer else tuple(f"axis{at}" for at in range(count))
 
 
 def _compare(check: str, step: Step, measured: Measured) -> Result:

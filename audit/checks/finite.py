@@ -1,4 +1,4 @@
-"""Every written floating-point element is finite: two equal NaNs are equal bytes, and wrong."""
+"""Every written floating-point element is finite. `bytes` cannot see that: two equal NaNs are equal bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing outside any buffer was written: outputs, workspaces and inputs alike."""
+"""Nothing was written outside a buffer, be it output, workspace or input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from audit.checks.view import View
 
 
 def guards(view: View) -> Iterator[Result]:
-    """The guards before and behind each buffer hold what was laid there."""
+    """The guards before and behind each buffer are unchanged."""
     for step in (*view.steps, *view.again, *view.graph):
         yield _intact(view, step.snapshots, step.name)
     yield _intact(view, view.final_inputs, "")

@@ -23,12 +23,35 @@ class Figure(msgspec.Struct, frozen=True):
         """The figure of a float."""
         return cls(struct.pack(">d", float(value)).hex(), f"{float(value):.6g}")
 
+    @property
+    def value(self) -> float:
+        """The float, from its bits."""
+        return float(struct.unpack(">d", bytes.fromhex(self.bits))[0])
+
+
+class LargestDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How far one buffer is from what it must equal, over the elements that differ.
+
+    A place names an element: `y[rows=3, n=12]`. `absolute` is None where no differing element has a number on both
+    sides, `ulp` also where the elements are integers.
+    """
+
+    buffer: str
+    differing: int  # elements
+    absolute: Figure | None
+    absolute_at: str
+    ulp: int | None
+    ulp_at: str
+    nan_on_one_side: int  # elements
+    nan_on_both_sides: int  # elements: NaNs of other bits
+
 
 class Result(msgspec.Struct, frozen=True):
     """One check's word on one variant in one case; `step` is empty where the check regards the whole case.
 
     `measured <= limit` is what a pass means, where both are there. `where` names the worst or first element,
-    `detail` is a sentence for people. `differences` say where bytes differ, once a check: in its first step that fails.
+    `detail` is a sentence for people. `largest` says how far each buffer with other bytes is off. `differences` say
+    where bytes differ, once a check: in its first step that fails.
     """
 
     check: str
@@ -39,6 +62,7 @@ class Result(msgspec.Struct, frozen=True):
     measured: Figure | None = None
     limit: Figure | None = None
     differences: tuple[Tally, ...] = ()
+    largest: tuple[LargestDifference, ...] = ()
 
 
 def worst(verdicts: list[Verdict]) -> Verdict:

@@ -1,4 +1,4 @@
-"""What must be written was written, and nothing else: the rest still holds its poison."""
+"""A kernel writes every element that the contract requires and no other; the others keep their poison."""
 
 from __future__ import annotations
 

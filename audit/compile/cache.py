@@ -1,7 +1,7 @@
-"""Products of builds on disk, found by the hash of what went in.
+"""Build products on disk, keyed by the hash of the build's inputs.
 
-An entry is a folder that appears complete, by a rename. One process builds it, under a lock, while others wait.
-Content is checked against the recorded hash at every use: a damaged entry is built again.
+A rename makes an entry's folder appear complete. One process builds it under a lock while others wait. Every use checks
+the content against the recorded hash; a damaged entry is built again.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ _HASH = "sha256"
 
 def default_cache() -> Path:
     """$KERNEL_AUDIT_CACHE, or ~/.cache/kernel-audit."""
-    chosen = os.environ.get("KERNEL_AUDIT_CACHE")
-    return Path(chosen) if chosen else Path.home() / ".cache" / "kernel-audit"
+    configured = os.environ.get("KERNEL_AUDIT_CACHE")
+    return Path(configured) if configured else Path.home() / ".cache" / "kernel-audit"
 
 
 def cached_folder(cache: Path, kind: str, key: str, names: Sequence[str], build: Callable[[Path], None]) -> Path:
-    """The folder of entry `kind`/`key` with the files `names`; `build(folder)` writes them where needed."""
+    """The folder of entry `kind`/`key` with the files `names`. If it is missing, `build(folder)` writes the files."""
     folder = cache / kind / key
-    if _is_whole(folder, names):
+    if _is_intact(folder, names):
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _locked(folder.parent / f".{key}.lock"):
-        if _is_whole(folder, names):
+        if _is_intact(folder, names):
             return folder
-        for left in folder.parent.glob(f".{key}.*.aside"):  # by a process that was killed: the lock is ours
+        for left in folder.parent.glob(f".{key}.*.aside"):  # from a killed process: this one holds the lock
             shutil.rmtree(left, ignore_errors=True)
         aside = Path(tempfile.mkdtemp(prefix=f".{key}.", suffix=".aside", dir=folder.parent))
         try:
@@ -53,7 +53,7 @@ def _hash(folder: Path, names: Sequence[str]) -> str:
     return "".join(f"{sha256_of_file(folder / name)}  {name}\n" for name in names)
 
 
-def _is_whole(folder: Path, names: Sequence[str]) -> bool:
+def _is_intact(folder: Path, names: Sequence[str]) -> bool:
     try:
         return (folder / _HASH).read_text() == _hash(folder, names)
     except (OSError, UnicodeDecodeError):

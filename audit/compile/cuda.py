@@ -1,7 +1,7 @@
-"""A CUDA source as a cubin: by NVRTC through cuda.core, else by nvcc. No GPU and no driver is needed.
+"""Compiles a CUDA source to a cubin with NVRTC through cuda.core, or with nvcc. Needs neither GPU nor driver.
 
-No operation is fused and nothing is approximated that the source does not ask for (`--fmad=false`, no fast math),
-so that the bytes can equal those of the host build.
+The compiler fuses and approximates nothing that the source does not request (`--fmad=false`, no fast math), so that the
+bytes can equal those of the host build.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from audit.errors import CompileError, PlanError, ToolMissing
 
 _MAIN = "kernel_audit_main.cu"
 _TABLE = "kernel_audit_entries"
-_VERBOSE = "--ptxas-options=-v"  # ptxas then says what each kernel takes
+_VERBOSE = "--ptxas-options=-v"  # makes ptxas report each kernel's resources
 _PACKAGES = "cuda-core cuda-bindings nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl"
 _MESSAGE_LINES = 20
 
 
 class CubinBuild(msgspec.Struct, frozen=True):
-    """`symbols` gives the name inside the cubin of every entry."""
+    """A cubin; `symbols` maps each entry to its name inside the cubin."""
 
     cubin: bytes
     symbols: dict[str, str]
@@ -53,13 +53,13 @@ def compile_cubin(
 ) -> CubinBuild:
     """Compile `source` (a path, absolute or relative to `root`) with the kernels `entries` for one architecture.
 
-    `line_info` lets a sanitizer name lines of the source; the instructions are the same. What is compiled is a copy of
-    the bytes that the identity records. Raises ProjectError or CompileError for the source, ToolMissing if there is
-    neither cuda.core nor nvcc.
+    `line_info` lets a sanitizer name lines of the source; it changes no instruction. The compiler reads a copy of the
+    bytes that the identity records. Raises ProjectError or CompileError for the source, ToolMissing if there is neither
+    cuda.core nor nvcc.
     """
     entries = checked_entries(entries)
     if not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
-        raise PlanError(f"arch {arch!r}: a real architecture is expected, such as sm_90")
+        raise PlanError(f"--arch: expected a real architecture such as sm_90, but got {arch!r}")
     files = project_sources(root, source)
     first = next(iter(files))
     flags = _Flags(arch, dict(defines), line_info)
@@ -106,14 +106,14 @@ class _Flags(msgspec.Struct, frozen=True):
     line_info: bool
 
     @property
-    def of_lines(self) -> tuple[str, ...]:
+    def line_options(self) -> tuple[str, ...]:
         return ("-lineinfo",) if self.line_info else ()
 
     @property
     def words(self) -> tuple[str, ...]:
-        """As the command line has them."""
+        """The flags in the form of a command line."""
         named = (f"-D{key}={value}" for key, value in self.defines.items())
-        return ("-std=c++17", f"-arch={self.arch}", "--fmad=false", *self.of_lines, _VERBOSE, *named)
+        return ("-std=c++17", f"-arch={self.arch}", "--fmad=false", *self.line_options, _VERBOSE, *named)
 
 
 class _Compiled(msgspec.Struct, frozen=True):
@@ -121,7 +121,7 @@ class _Compiled(msgspec.Struct, frozen=True):
     symbols: dict[str, str]
     compiler: str
     flags: tuple[str, ...]
-    log: str  # what ptxas says of every kernel
+    log: str  # the output of ptxas
 
 
 def _cuda_core() -> Any:
@@ -139,7 +139,7 @@ def _cuda_core() -> Any:
 def _by_nvrtc(core: Any, tree: Path, source: str, entries: tuple[str, ...], flags: _Flags) -> _Compiled:
     include = _cuda_headers()
     options = core.ProgramOptions(
-        name=str(tree / _MAIN),  # NVRTC looks for quoted includes in the folder of this name first
+        name=str(tree / _MAIN),  # NVRTC searches quoted includes in this file's folder first
         arch=flags.arch,
         std="c++17",
         fma=False,
@@ -150,7 +150,7 @@ def _by_nvrtc(core: Any, tree: Path, source: str, entries: tuple[str, ...], flag
     )
     log = io.StringIO()
     try:
-        # Never print the compiled object: its repr needs a driver, and can hang what comes after.
+        # Never print the compiled object: its repr needs a driver and can hang the next call.
         compiled = core.Program(f"#include {quoted(source)}\n", "c++", options).compile(
             "cubin", name_expressions=entries, logs=log
         )
@@ -175,16 +175,19 @@ def _by_nvcc(tree: Path, source: str, entries: tuple[str, ...], flags: _Flags) -
         raise ToolMissing(
             f"a cubin needs NVRTC or nvcc: `pip install {_PACKAGES}`, or put a CUDA toolkit's nvcc on PATH"
         )
-    # The table makes nvcc instantiate the templates, and says in PTX what each entry is called.
+    # The table makes nvcc instantiate the templates; in the PTX it lists each entry's name.
     table = ", ".join(f"(void*)({entry})" for entry in entries)
     (tree / _MAIN).write_text(f"#include {quoted(source)}\n__device__ void* const volatile {_TABLE}[] = {{{table}}};\n")
     _run([nvcc, *flags.words, f"-I{tree}", f"-I{PORTABLE}", "-ptx", "-o", "main.ptx", _MAIN], tree)
     names = re.search(rf"\b{_TABLE}\[\d+\] = {{([^}}]*)}}", (tree / "main.ptx").read_text())
     if names is None:
-        raise CompileError(f"{source}: nvcc gave no names for {', '.join(entries)}; are they kernels (__global__)?")
+        raise CompileError(
+            f"{source}: expected nvcc to name {', '.join(entries)} in its PTX, but it does not; "
+            "declare them as kernels (__global__)"
+        )
     symbols = [name.strip() for name in names.group(1).split(",")]
     assembled = _run(
-        [nvcc, f"-arch={flags.arch}", *flags.of_lines, _VERBOSE, "-cubin", "-o", "main.cubin", "main.ptx"], tree
+        [nvcc, f"-arch={flags.arch}", *flags.line_options, _VERBOSE, "-cubin", "-o", "main.cubin", "main.ptx"], tree
     )
     release = _run([nvcc, "--version"], tree).stdout.strip().splitlines()[-1]
     return _Compiled(
@@ -197,23 +200,23 @@ def _by_nvcc(tree: Path, source: str, entries: tuple[str, ...], flags: _Flags) -
 
 
 def _run(command: Sequence[str], tree: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise CompileError(_shortened(done.stderr or done.stdout, tree))
-    return done
+    result = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        raise CompileError(_shortened(result.stderr or result.stdout, tree))
+    return result
 
 
 def _shortened(text: str, tree: Path) -> str:
-    """The first lines of a compiler's log, with the project's own paths."""
+    """The first lines of a compiler's log, with paths relative to the project."""
     lines = [line for line in text.replace(f"{tree}/", "").splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if "error" in line and "NVRTC_ERROR" not in line), 0)
     return "\n".join(lines[first : first + _MESSAGE_LINES])
 
 
 def _cuda_headers() -> Path:
-    """The folder of cuda_runtime.h: of the packages, else of an installed toolkit."""
+    """The folder of CUDA's headers, from the packages or from an installed toolkit."""
     spec = importlib.util.find_spec("nvidia")
-    folders = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+    folders = [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
     candidates = [include for folder in folders for include in sorted(folder.glob("*/include"), reverse=True)]
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(variable):
@@ -222,10 +225,10 @@ def _cuda_headers() -> Path:
     for include in candidates:
         if (include / "cuda_fp16.h").is_file() and (include / "crt" / "mma.h").is_file():
             return include
-    raise ToolMissing(f"NVRTC is here, but CUDA's headers are not: `pip install {_PACKAGES}`, or set CUDA_HOME")
+    raise ToolMissing(f"NVRTC is installed, but CUDA's headers are not: `pip install {_PACKAGES}`, or set CUDA_HOME")
 
 
 def _header_version(include: Path) -> str:
     text = (include / "cuda.h").read_text(errors="replace") if (include / "cuda.h").is_file() else ""
-    found = re.search(r"#define\s+CUDA_VERSION\s+(\d+)", text)
-    return found.group(1) if found else "unknown"
+    match = re.search(r"#define\s+CUDA_VERSION\s+(\d+)", text)
+    return match.group(1) if match else "unknown"

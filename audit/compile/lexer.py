@@ -1,4 +1,4 @@
-"""C++ source as tokens: just enough to find declarations without being misled by comments and strings."""
+"""C++ source as tokens: just enough to find declarations and ignore comments and strings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 def tokens(source: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
-    """Tokens of `source[start:end]` without comments and white space; each directive is one token."""
+    """The tokens of `source[start:end]`, without comments and white space. A directive is one token."""
     stop = len(source) if end is None else end
     position, line_is_empty = start, start == 0 or source[start - 1] == "\n"
     while position < stop:
@@ -53,7 +53,7 @@ def tokens(source: str, start: int = 0, end: int | None = None) -> Iterator[Toke
 
 
 def _directive_end(source: str, start: int, stop: int) -> int:
-    """Where the directive's line ends: at a newline that is neither continued nor inside a comment."""
+    """The end of a directive: the first newline that is neither continued nor inside a comment."""
     position = start
     while position < stop:
         found = _TOKEN.match(source, position, stop)

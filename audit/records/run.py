@@ -18,10 +18,10 @@ from audit.records.machine import Machine
 from audit.spec import Case
 from audit.vacuity import Exposure, OmissionShare, unseen
 
-SCHEMA = 3
-OLDER = (1, 2)
+SCHEMA = 4
+OLDER = (1, 2, 3)
 """Versions that are still read. Schema 2 added what the compiler says of a cubin, and what its launches ask for;
-schema 3 where bytes differ, and how many elements lie how many ULP away."""
+schema 3 where bytes differ, and how many elements lie how many ULP away; schema 4 by how much they differ."""
 
 
 class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

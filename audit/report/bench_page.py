@@ -1,8 +1,8 @@
-"""One bench as one offline HTML page: what was timed and how, then every figure, then what they rest on."""
+"""One bench as one offline HTML page: the winner and the chart, then every figure, then what they rest on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,7 @@ from audit.records.folder import REPORT
 from audit.report.chart import Series, chart
 from audit.report.point import NamedPoint, Point
 from audit.report.template import template
+from audit.report.winner import winners
 
 _CLASSES = {"faster": "pass", "slower": "fail", "no difference": "soft"}
 _FLOOR = "floor (bytes / copy bandwidth)"
@@ -51,12 +52,15 @@ def render_bench(evidence: BenchRecord, comparison: CurveComparison | None = Non
     floor = {point.context: floor_ms(point.moved, evidence.bandwidth.copy) for point in evidence.points}
     costs = [AddedCosts(arm.name, _spans(added(arm.ms))) for arm in timed]
     costs.append(AddedCosts(_FLOOR, _spans(added(floor))))
+    rows, wrong = figures(evidence), dict.fromkeys(one.variant for one in evidence.checked if one.differing)
     return template("bench.html.j2").render(
         evidence=evidence,
+        sections=_sections(evidence, comparison),
+        winners=winners(timed, rows, wrong),
         comparison=comparison,
         described=text.described(evidence),
-        tables=_by_context(figures(evidence)),
-        verdicts=text.verdicts(figures(evidence)),
+        tables=_by_context(rows),
+        verdicts=text.verdicts(rows),
         arms=timed,
         contexts=sorted({context for arm in timed for context in arm.ms}),
         floor=floor,
@@ -68,11 +72,30 @@ def render_bench(evidence: BenchRecord, comparison: CurveComparison | None = Non
         errors=sorted(evidence.errors, key=lambda error: (error.context, error.relative_l2)),
         compared=sum(entry.nbytes for entry in evidence.checked),
         differing=sum(entry.differing for entry in evidence.checked),
-        unlike=_unlike(evidence, timed),
+        unlike=_unlike(wrong, timed),
         classes=_CLASSES,
         ms=text.ms,
         spread=text.spread,
     )
+
+
+def _sections(evidence: BenchRecord, comparison: CurveComparison | None) -> dict[str, str]:
+    """Anchor -> title of every section that has something in it, in the order of the page."""
+    timed = any(point.pairs for point in evidence.points)
+    sections = {
+        "verdicts": ("In words", timed),
+        "pairs": ("Pairs", timed),
+        "curve": ("Times", timed),
+        "added": ("Added tokens", len(evidence.points) > 1),
+        "frozen": ("Frozen curve", comparison),
+        "bytes": ("Bytes", evidence.checked),
+        "errors": ("Errors", evidence.errors),
+        "bandwidth": ("Bandwidth", True),
+        "skipped": ("Not timed", evidence.skipped),
+        "identity": ("Identity", evidence.builds),
+        "peers": ("Peers", evidence.peers),
+    }
+    return {anchor: title for anchor, (title, has_content) in sections.items() if has_content}
 
 
 def _by_context(rows: tuple[Figures, ...]) -> dict[int, list[Figures]]:
@@ -86,10 +109,9 @@ def _spans(rows: tuple[AddedCost, ...]) -> dict[tuple[int, int], float]:
     return {(row.start, row.end): row.microseconds for row in rows}
 
 
-def _unlike(evidence: BenchRecord, timed: tuple[TimedArm, ...]) -> list[str]:
-    """The variants of which bytes differ, and whether they were timed."""
+def _unlike(wrong: Iterable[str], timed: tuple[TimedArm, ...]) -> list[str]:
+    """The variants whose bytes differ, and whether they were timed."""
     names = {arm.name for arm in timed}
-    wrong = dict.fromkeys(entry.variant for entry in evidence.checked if entry.differing)
     return [f"{name} ({'timed all the same' if name in names else 'not timed'})" for name in wrong]
 
 

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from audit.checks.result import Verdict, worst
-from audit.records.run import CaseRecord, RunRecord
+from audit.records.run import RunRecord
 
 Cell: TypeAlias = tuple[Verdict | Literal["absent", "unplanned"], str]
 _NAMED = re.compile(r"(?P<set>.*)/layer(?P<layer>\d{1,9})/rank(?P<rank>\d{1,9})")
@@ -31,7 +31,7 @@ class Coverage(msgspec.Struct, frozen=True):
     ran: int
 
     @property
-    def told(self) -> str:
+    def extent(self) -> str:
         """`3 layers × 3 ranks`, of every set."""
         return ", ".join(f"{_many(len(grid.rows), 'layer')} × {_many(len(grid.ranks), 'rank')}" for grid in self.grids)
 
@@ -56,11 +56,6 @@ def coverage(evidence: RunRecord) -> Coverage:
     planned = sum(bool(case.capture) for case in evidence.plan.cases)
     ran = sum(bool(case.capture) and case.id in verdicts for case in evidence.plan.cases)
     return Coverage(tuple(_grid(name, cells) for name, cells in sets.items()), tuple(others), planned, ran)
-
-
-def records(evidence: RunRecord) -> list[CaseRecord]:
-    """The captured cases that ran, with the digest of each manifest."""
-    return [record for record in evidence.cases if record.case.capture]
 
 
 def _grid(name: str, cells: dict[tuple[int, int], Cell]) -> Grid:

@@ -66,7 +66,7 @@ def compare_records(a: Record, b: Record, names: tuple[str, str]) -> RecordCompa
     for key in (*before, *(key for key in after if key not in before)):
         one, other = before.get(key), after.get(key)
         if one != other and (direction := _direction(key[0], one, other)):
-            was, is_now = (point.text if point else "not there" for point in (one, other))
+            was, is_now = (point.text if point else "absent" for point in (one, other))
             changes.append(Change(*key, was, is_now, direction))
     order = ("worse", "better", "other")
     return RecordComparison(
@@ -80,10 +80,10 @@ def compare_records(a: Record, b: Record, names: tuple[str, str]) -> RecordCompa
 
 
 def _direction(group: str, one: Point | None, other: Point | None) -> Direction | None:
-    """None: not worth telling, as a pair's times within their ranges, or a condition that holds in more cases.
-    A verdict that is not there counts as inconclusive."""
+    """None: not worth a line: a pair's times within their ranges, or a condition that holds in more cases.
+    An absent verdict counts as inconclusive."""
     if group in ("verdict", "tool"):
-        one, other = one or Point("not there", 1.0, 1.0), other or Point("not there", 1.0, 1.0)
+        one, other = one or Point("absent", 1.0, 1.0), other or Point("absent", 1.0, 1.0)
     if one is None or other is None or one.low is None or other.low is None or one.high is None or other.high is None:
         return "other"
     if other.low > one.high:

@@ -6,6 +6,8 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from audit.checks.catalogue import CATALOGUE
+from audit.checks.difference import amount
 from audit.checks.result import Figure, Result, Verdict, worst
 from audit.records.run import Audit, RunRecord
 from audit.report.tables import used
@@ -13,6 +15,14 @@ from audit.vacuity import unseen
 
 State: TypeAlias = Verdict | Literal["absent"]
 ORDER: dict[str, int] = {"fail": 0, "inconclusive": 1, "absent": 2, "pass": 3}
+
+
+MEANINGS = {
+    **{check.name: check.meaning for check in CATALOGUE},
+    "coverage": "Everything that the plan names did run.",
+    "vacuity": "Each wrong result that the tool put in place of a right one was caught by a check in some case.",
+}
+"""What it means that a condition holds; all bounds of `error`, say, share one sentence."""
 
 
 class RunCondition(msgspec.Struct, frozen=True):
@@ -23,12 +33,13 @@ class RunCondition(msgspec.Struct, frozen=True):
 
     name: str
     state: State
-    told: str
-    held: int = 0  # of `of` audits, or of what `told` names
+    outcome: str  # `8 of 37 audits`
+    held: int = 0  # of `of` audits, or of what `outcome` names
     of: int = 0
     measured: str = ""
     limit: str = ""
     used: float | None = None  # the share of the limit, where one is measured
+    amount: str = ""  # how much differs at most, over all results, where bytes are compared
     result: Result | None = None
     audit: Audit | None = None  # where that result stands
 
@@ -77,14 +88,13 @@ def _condition(name: str, pairs: list[tuple[Audit, Result]]) -> RunCondition:
     return RunCondition(
         name,
         worst([result.verdict for _, result in pairs]),
-        f"{held} of {len(verdicts)} audits"
-        if name.partition(":")[0] != "probe"
-        else f"{held} of {len(verdicts)} probed",
+        f"{held} of {len(verdicts)} {'probed' if name.startswith('probe:') else 'audits'}",
         held,
         len(verdicts),
         _text(result.measured),
         _text(result.limit),
         _used(result),
+        amount([largest for _, result in pairs for largest in result.largest]),
         result,
         audit,
     )
@@ -107,15 +117,15 @@ def _vacuity(evidence: RunRecord) -> RunCondition:
     missed = unseen(evidence.exposures, pruned=evidence.plan.pruned)
     if not asked:
         return RunCondition("vacuity", "inconclusive", "not asked: no variant without a parent passed")
-    condition = _count("vacuity", len(asked) - len(missed), len(asked), "wrong results were told from right ones")
+    condition = _count("vacuity", len(asked) - len(missed), len(asked), "wrong results were caught")
     if not missed:
         return condition
-    return msgspec.structs.replace(condition, told=f"nothing tells a right result from {', '.join(missed)}")
+    return msgspec.structs.replace(condition, outcome=f"no check catches {', '.join(missed)}")
 
 
-def _count(name: str, held: int, of: int, told: str) -> RunCondition:
+def _count(name: str, held: int, of: int, noun: str) -> RunCondition:
     state: State = "pass" if held == of > 0 else "inconclusive"
-    return RunCondition(name, state, f"{held} of {of} {told}", held, of)
+    return RunCondition(name, state, f"{held} of {of} {noun}", held, of)
 
 
 def _distance(result: Result) -> tuple[int, float]:

@@ -101,14 +101,14 @@ def _whole(values: list[int]) -> list[Series]:
 
 
 def places(evidence: RunRecord) -> list[ErrorMap]:
-    """By row and head, in the project's own names: the last two short dimensions in which worst elements are told."""
-    told: dict[str, list[tuple[dict[str, int], WorstShare]]] = {}
+    """By row and head, in the project's own names: the last two short dimensions that name worst elements."""
+    located: dict[str, list[tuple[dict[str, int], WorstShare]]] = {}
     for bound, found, result in _bounded(evidence):
         index = {name: int(at) for name, at in _INDEX.findall(result.where)}
         if index and found.share > 0:
-            told.setdefault(bound, []).append((index, found))
+            located.setdefault(bound, []).append((index, found))
     grids = []
-    for bound, mine in told.items():
+    for bound, mine in located.items():
         seen: dict[str, set[int]] = {}
         for index, _ in mine:
             for name, at in index.items():
@@ -137,7 +137,7 @@ def distances(evidence: RunRecord) -> list[Distances]:
     for name, total in totals.items():
         counts = tuple(total[bin_] for bin_ in range(max(total) + 1))
         labels = tuple(_label(bin_) for bin_ in range(len(counts)))
-        picture = histogram(counts, [_short(bin_) for bin_ in range(len(counts))], f"ULP of {name}")
+        picture = histogram(counts, [_short(bin_) for bin_ in range(len(counts))], f"Ulp distances of {name}")
         found.append(Distances(name, counts, labels, picture))
     return found
 

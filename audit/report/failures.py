@@ -27,6 +27,11 @@ class FindingView(msgspec.Struct, frozen=True):
     maps: tuple[Map, ...]
     unmapped: bool
 
+    @property
+    def has_nan(self) -> bool:
+        """Whether any element that differs is NaN."""
+        return any(one.nan_on_one_side or one.nan_on_both_sides for one in self.finding.result.largest)
+
 
 def failures(evidence: RunRecord, found: Sequence[RunCondition]) -> list[FindingView]:
     """The finding that each condition names first, then all others, as many as a page holds."""

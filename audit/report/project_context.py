@@ -25,10 +25,10 @@ class ClosedVariant(msgspec.Struct, frozen=True):
 
 
 class RetainedFailure(msgspec.Struct, frozen=True):
-    """Retained evidence that failed, is inconclusive or cannot be read; `why`: what it says first."""
+    """A retained record that failed, is inconclusive or cannot be read, and the first thing that is wrong."""
 
     entry: IndexEntry
-    why: str
+    problem: str
 
 
 class RetainedSession(msgspec.Struct, frozen=True):
@@ -55,33 +55,33 @@ def project_context(project: Project, operator: str) -> ProjectContext:
     place = project.reports
     homes = [home for home in find_records(place) if home != place] if place.is_dir() else []
     looked = [verify(home, project) for home in homes if _matters(home, operator)]
-    told = [(one, entry_of(one, project.root)) for one in looked]
-    told.sort(key=lambda pair: pair[1].started, reverse=True)
+    listed = [(one, entry_of(one, project.root, project.root)) for one in looked]
+    listed.sort(key=lambda pair: pair[1].started, reverse=True)
     return ProjectContext(
         closed=tuple(ClosedVariant(variant.name, variant.why, variant.evidence) for variant in closed),
         sessions=tuple(
             RetainedSession(entry, one.record.plan.backend, summary.canaries, summary.canaries_found)
-            for one, entry in told
+            for one, entry in listed
             if one.sound and isinstance(one.record, SanitizeRecord) and (summary := one.record.summary)
         ),
-        failures=tuple(RetainedFailure(entry, _why(one)) for one, entry in told if entry.verdict != "pass"),
+        failures=tuple(RetainedFailure(entry, _problem(one)) for one, entry in listed if entry.verdict != "pass"),
     )
 
 
-class _Named(msgspec.Struct, frozen=True):
+class _PlanGlance(msgspec.Struct, frozen=True):
     operator: str = ""
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _SummaryGlance(msgspec.Struct, frozen=True):
     verdict: str = ""
 
 
-class _Glance(msgspec.Struct, frozen=True):
+class _RecordGlance(msgspec.Struct, frozen=True):
     """The little that tells whether a record is worth reading whole; a bench has neither plan nor summary."""
 
     operator: str = ""
-    plan: _Named = _Named()
-    summary: _Said = _Said()
+    plan: _PlanGlance = _PlanGlance()
+    summary: _SummaryGlance = _SummaryGlance()
 
 
 def _matters(home: Path, operator: str) -> bool:
@@ -89,7 +89,7 @@ def _matters(home: Path, operator: str) -> bool:
     for kind in KINDS:
         if packing.lies(home, kind.file):
             try:
-                seen = msgspec.json.decode(packing.read(home, kind.file), type=_Glance)
+                seen = msgspec.json.decode(packing.read(home, kind.file), type=_RecordGlance)
             except (msgspec.DecodeError, UnicodeDecodeError, OSError, EvidenceError):
                 return True
             ours = operator in (seen.operator, seen.plan.operator)
@@ -97,7 +97,7 @@ def _matters(home: Path, operator: str) -> bool:
     return (home / folder.SUMS).is_file()
 
 
-def _why(one: Verification) -> str:
+def _problem(one: Verification) -> str:
     record = one.record
     if record is None or not one.sound:
         return next((flaw.what for flaw in one.flaws if flaw.kind != "stale"), "")

@@ -7,58 +7,57 @@ beside it as a file of its own.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from audit.checks.result import Figure
 from audit.project import Project
 from audit.records.folder import REPORT
 from audit.records.run import CaseRecord, RunRecord, findings
-from audit.report import attachments, captured, errors, failures, tables
-from audit.report import case_rows as blocks
+from audit.report import attachments, captured, case_rows, errors, failures, tables
 from audit.report.anchors import case_anchor, closed_anchor, finding_anchor
 from audit.report.attachments import Attachment
 from audit.report.case_rows import CaseRows
-from audit.report.conditions import RunCondition, count_conditions, run_conditions
+from audit.report.conditions import MEANINGS, RunCondition, count_conditions, run_conditions
 from audit.report.failures import FindingView
 from audit.report.point import NamedPoint, Point, badness
 from audit.report.project_context import ClosedVariant, ProjectContext, project_context
-from audit.report.tables import value
 from audit.report.template import template
 
 MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–", "unplanned": "–"}
 _ROWS, _INPUTS, _COLUMNS = 300, 1000, 60
 """The most that a page shows of the rows of a table of errors and of inputs, and of the columns of the matrix."""
-_ALONE = ProjectContext()
+_NO_CONTEXT = ProjectContext()
 
 
 def pages(record: RunRecord, _files: Mapping[str, bytes], project: Project | None) -> dict[str, bytes]:
     """The page of a run with what its project keeps beside it, and the files that the page links to, by name."""
-    return render(record, project_context(project, record.plan.operator) if project else _ALONE)
+    return render(record, project_context(project, record.plan.operator) if project else _NO_CONTEXT)
 
 
 def points(record: RunRecord) -> Iterator[NamedPoint]:
     """What two runs can be compared by."""
     for one in run_conditions(record):
         limit = f", {one.measured} of {one.limit}" if one.measured and one.limit else ""
-        yield ("condition", one.name), Point(f"{one.state}, {one.told}{limit}", *2 * (badness(one.state),))
+        yield ("condition", one.name), Point(f"{one.state}, {one.outcome}{limit}", *2 * (badness(one.state),))
     ran = {(audit.case, audit.variant): audit.verdict for audit in record.audits}
     for case in record.plan.cases:
         for variant in record.plan.variants:
             yield ("verdict", f"{variant.label}, {case.id}"), Point.of(ran.get((case.id, variant.label)))
     for row in tables.error_table(record):
         if row.result.measured:
-            error = value(row.result.measured)
+            error = row.result.measured.value
             yield ("error", f"{row.bound}, {row.variant}, {row.case}"), Point(row.result.measured.text, error, error)
     for each in record.cases:
         yield ("inputs", each.case.id), Point(each.inputs_sha256)
 
 
-def render(evidence: RunRecord, around: ProjectContext = _ALONE) -> dict[str, bytes]:
+def render(evidence: RunRecord, context: ProjectContext = _NO_CONTEXT) -> dict[str, bytes]:
     """The page for one run, and the files beside it that it links to. Everything from the record is escaped."""
     error_rows, metric_rows, rows = tables.error_table(evidence), tables.metric_rows(evidence), tables.matrix(evidence)
     found = run_conditions(evidence)
     shown = failures.failures(evidence, found)
     anchors = {failure.anchor for failure in shown}
-    cases = blocks.case_rows(evidence, rows, anchors)
+    cases = case_rows.case_rows(evidence, rows, anchors)
     beside: dict[str, Attachment] = {}
     if len(error_rows) > _ROWS:
         beside["errors"] = attachments.errors(error_rows)
@@ -68,7 +67,21 @@ def render(evidence: RunRecord, around: ProjectContext = _ALONE) -> dict[str, by
         beside["cases"] = attachments.cases(evidence, rows)
     if len(evidence.cases) > _INPUTS:
         beside["inputs"] = attachments.inputs(evidence)
+    content: dict[str, Any] = {
+        "errors": error_rows[:_ROWS],
+        "distances": errors.distances(evidence),
+        "metrics": metric_rows[:_ROWS],
+        "vacuity": tables.vacuity(evidence),
+        "probes": tables.probes(evidence)[:_ROWS],
+        "coverage": captured.coverage(evidence),
+        "closed": _closed(evidence, context),
+        "retained": context.failures,
+        "sessions": context.sessions,
+        "cubins": tables.build_rows(evidence),
+    }
     page = template("run.html.j2").render(
+        **content,
+        sections=_sections(evidence, content),
         evidence=evidence,
         summary=evidence.summary,
         conditions=found,
@@ -78,33 +91,23 @@ def render(evidence: RunRecord, around: ProjectContext = _ALONE) -> dict[str, by
         blocks=cases,
         columns=cases[:_COLUMNS],
         all_cases=len(rows),
-        label=blocks.labels(evidence),
+        label=case_rows.labels(evidence),
         case_anchor=case_anchor,
         closed_anchor=closed_anchor,
         link=lambda condition: _link(condition, anchors),
-        coverage=captured.coverage(evidence),
-        captures=captured.records(evidence),
         launches=_launches(evidence),
-        errors=error_rows[:_ROWS],
         all_errors=len(error_rows),
         curves=errors.curves(evidence),
         places=errors.places(evidence),
-        distances=errors.distances(evidence),
-        vacuity=tables.vacuity(evidence),
-        probes=tables.probes(evidence)[:_ROWS],
-        closed=_closed(evidence, around),
-        retained=around.failures,
-        sessions=around.sessions,
-        session=next((one for one in around.sessions if one.backend == evidence.plan.backend), None),
-        metrics=metric_rows[:_ROWS],
+        session=next((one for one in context.sessions if one.backend == evidence.plan.backend), None),
         all_metrics=len(metric_rows),
-        cubins=tables.build_rows(evidence),
         compilers=sorted({build.compiler for build in evidence.builds.values()}),
         ran_by={verdict: _by_variant(evidence, verdict) for verdict in ("pass", "fail", "inconclusive")},
         inputs=evidence.cases[:_INPUTS],
         beside=beside,
         index=_index(evidence, cases, shown, found),
         marks=MARKS,
+        meanings=MEANINGS,
         figure=_figure,
         share=_share,
         percent=_percent,
@@ -112,20 +115,41 @@ def render(evidence: RunRecord, around: ProjectContext = _ALONE) -> dict[str, by
     return {REPORT: page.encode(), **{each.name: each.content for each in beside.values()}}
 
 
-def _closed(evidence: RunRecord, around: ProjectContext) -> list[ClosedVariant]:
+def _sections(evidence: RunRecord, content: Mapping[str, Any]) -> dict[str, str]:
+    """Anchor -> title of every section that has something in it, in the order of the page."""
+    sections = {
+        "failed": ("Findings", evidence.summary.verdict != "pass"),
+        "cases": ("Cases", True),
+        "conditions": ("Conditions", True),
+        "errors": ("Errors", content["errors"]),
+        "metrics": ("In numbers", content["distances"] or content["metrics"]),
+        "probes": ("Probes", content["probes"]),
+        "vacuity": ("Vacuity", content["vacuity"]),
+        "captures": ("Captures", content["coverage"].planned),
+        "sanitizers": ("Sanitizers", content["sessions"]),
+        "closed": ("Closed", content["closed"]),
+        "retained": ("Retained", content["retained"]),
+        "identity": ("Identity", evidence.builds),
+        "cubins": ("Device code", content["cubins"]),
+        "inputs": ("Inputs", evidence.cases),
+    }
+    return {anchor: title for anchor, (title, has_content) in sections.items() if has_content}
+
+
+def _closed(evidence: RunRecord, context: ProjectContext) -> list[ClosedVariant]:
     """Those of the plan as it recorded them, then the others of the project."""
     planned = {
         variant.name: ClosedVariant(variant.label, variant.why, variant.evidence)
         for variant in evidence.plan.variants
         if variant.status == "closed"
     }
-    return [*planned.values(), *(one for one in around.closed if one.name not in planned)]
+    return [*planned.values(), *(one for one in context.closed if one.name not in planned)]
 
 
 def _link(condition: RunCondition, anchors: set[str]) -> str:
-    """Where a condition's worst result is told in full: at its finding, else at its case."""
+    """Where the page shows the worst result of a condition: at its finding, else at its case."""
     if condition.name == "vacuity":
-        return "#vacuity"
+        return "#vacuity" if condition.of else "#conditions"
     if condition.result is None or condition.audit is None:
         return "#captures" if condition.name == "coverage: captures" else "#cases"
     anchor = finding_anchor(condition.result.check, condition.audit.variant, condition.audit.case)
@@ -138,8 +162,8 @@ def _launches(evidence: RunRecord) -> tuple[int, int]:
     for audit in evidence.audits:
         for result in audit.results:
             if result.check == "completion" and result.measured and result.limit:
-                seen += int(value(result.measured))
-                planned += int(value(result.limit))
+                seen += int(result.measured.value)
+                planned += int(result.limit.value)
     return seen, planned
 
 
@@ -186,7 +210,7 @@ def _figure(figure: Figure | None) -> str:
 
 
 def _share(record: CaseRecord) -> str:
-    return "" if record.omission_share is None else f"{100 * value(record.omission_share.share):.1f} %"
+    return "" if record.omission_share is None else f"{100 * record.omission_share.share.value:.1f} %"
 
 
 def _percent(share: float) -> str:

@@ -39,12 +39,27 @@ def render_sanitize(evidence: SanitizeRecord) -> str:
             (one for one in evidence.checked if one.verdict != "pass"), key=lambda one: _ORDER[one.verdict]
         ),
         suppressed=[(one, finding) for one in evidence.checked for finding in one.findings if finding.suppressed],
+        sections=_sections(evidence),
         matrix=_matrix(evidence),
         reproduce=lambda one: _reproduce(evidence, one),
         open_findings=_open,
         place=_place,
         marks=_MARKS,
     )
+
+
+def _sections(evidence: SanitizeRecord) -> dict[str, str]:
+    """Anchor -> title of every section that has something in it, in the order of the page."""
+    sections = {
+        "findings": ("Findings", evidence.summary.verdict != "pass"),
+        "matrix": ("Variants × tools", evidence.plan.variants),
+        "tools": ("Tools", evidence.tools),
+        "canaries": ("Canaries", evidence.canaries),
+        "suppressions": ("Suppressions", evidence.suppressions),
+        "checked": ("Everything", evidence.checked),
+        "identity": ("Identity", evidence.builds),
+    }
+    return {anchor: title for anchor, (title, has_content) in sections.items() if has_content}
 
 
 def _matrix(evidence: SanitizeRecord) -> list[tuple[str, list[tuple[Verdict | str, str]]]]:
@@ -59,10 +74,14 @@ def _matrix(evidence: SanitizeRecord) -> list[tuple[str, list[tuple[Verdict | st
                 continue
             launches = sum(one.launches for one in mine)
             seconds = sum(one.seconds for one in mine)
-            told = f"{len(mine)} cases, {launches} launches, {seconds:.1f} s"
-            cells.append((worst([one.verdict for one in mine]), told))
+            counts = f"{_many(len(mine), 'case')}, {_many(launches, 'launch', 'es')}, {seconds:.1f} s"
+            cells.append((worst([one.verdict for one in mine]), counts))
         rows.append((variant, cells))
     return rows
+
+
+def _many(number: int, noun: str, ending: str = "s") -> str:
+    return f"{number} {noun}{'' if number == 1 else ending}"
 
 
 def _reproduce(evidence: SanitizeRecord, one: ToolCheck) -> str:
@@ -76,6 +95,6 @@ def _open(one: ToolCheck) -> list[ToolFinding]:
 
 
 def _place(side: Side) -> str:
-    where = f"{side.file}:{side.line}" if side.line else side.file or "no line told"
+    where = f"{side.file}:{side.line}" if side.line else side.file or "no line reported"
     who = " ".join(f"{what} {span}" for what, span in (("threads", side.threads), ("blocks", side.blocks)) if span)
     return f"{side.what} at {where}" + (f", {side.function}" if side.function else "") + (f", {who}" if who else "")

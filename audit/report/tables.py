@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections import Counter
 
 import msgspec
@@ -110,9 +109,9 @@ def metric_rows(evidence: RunRecord) -> list[MetricRow]:
     for audit in evidence.audits:
         for metric in audit.metrics:
             key = (audit.case, audit.variant, metric.name)
-            if key not in found or not value(metric.relative_l2) <= value(found[key].metric.relative_l2):
+            if key not in found or not metric.relative_l2.value <= found[key].metric.relative_l2.value:
                 found[key] = MetricRow(audit.case, audit.variant, metric)
-    return sorted(found.values(), key=lambda row: _smallness(value(row.metric.relative_l2)))
+    return sorted(found.values(), key=lambda row: _smallness(row.metric.relative_l2.value))
 
 
 class BuildRow(msgspec.Struct, frozen=True):
@@ -140,14 +139,9 @@ def build_rows(evidence: RunRecord) -> list[BuildRow]:
     ]
 
 
-def value(figure: Figure) -> float:
-    """The float of a figure, from its bits."""
-    return float(struct.unpack(">d", bytes.fromhex(figure.bits))[0])
-
-
 def used(measured: Figure, limit: Figure) -> float:
     """The share of a limit that is used; infinity where there is no room at all, or where nothing is a number."""
-    error, bound = value(measured), value(limit)
+    error, bound = measured.value, limit.value
     if error == 0:
         return 0.0
     return error / bound if bound > 0 and error >= 0 else float("inf")

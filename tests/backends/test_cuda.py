@@ -225,8 +225,8 @@ def test_more_shared_memory_than_every_kernel_may_have(build: CubinBuild, tmp_pa
 
 MISFITS = [
     (launch("scale", "x", "y", 3), "kernel scale takes 4 arguments; the launch has 3"),
-    (launch("scale", "x", "y", np.int64(3), 2.0), "argument 3: expected 4 bytes; got i64 of 8 bytes"),
-    (launch("scale", "x", 5, 3, 2.0), "argument 2: expected 8 bytes; got i32 of 4 bytes"),
+    (launch("scale", "x", "y", np.int64(3), 2.0), "argument 3: expected 4 bytes, but got i64 of 8 bytes"),
+    (launch("scale", "x", 5, 3, 2.0), "argument 2: expected 8 bytes, but got i32 of 4 bytes"),
     (launch("scale", At("x", X.size + 1), "y", 3, 2.0), r"x\+4004 lies past the 4000 bytes of its buffer"),
     (launch("arrived", "z", "x", 300, np.uint32(1), np.int64(1), np.float64(1)), "argument 3: expected 1 bytes"),
     (launch("scale", "x", "y", 3, 2.0, shared=300_000), "300000 bytes of dynamic shared memory, more than"),
@@ -310,7 +310,9 @@ def test_a_graph_that_is_no_chain_is_not_believed(
     monkeypatch.setenv("FAKE_CUDA", graph)
     outcome = replay(tmp_path, lay(tmp_path, [SCALE, SCALE, SCALE]), fake, "graph")
     assert isinstance(outcome, Crashed)
-    assert outcome.message == f"as a graph: the captured graph is no chain: 3 nodes, {edges} edges"
+    assert outcome.message == (
+        f"as a graph: expected the captured graph to be a chain of launches, but got 3 nodes, {edges} edges"
+    )
 
 
 def test_a_graph_of_functions_of_another_module_is_not_believed(
@@ -320,7 +322,7 @@ def test_a_graph_of_functions_of_another_module_is_not_believed(
     outcome = replay(tmp_path, lay(tmp_path, [SCALE]), fake, "graph")
     assert isinstance(outcome, Crashed)
     assert outcome.message == (
-        "as a graph: the captured graph launches a 'scale' of another module than the one that was loaded"
+        "as a graph: expected 'scale' in the captured graph to be of the loaded cubin, but it is not"
     )
 
 

@@ -164,8 +164,8 @@ def test_tensors_that_are_not_those_of_the_output_are_noticed(model: Any, monkey
         def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
             result = super().__call__(*args, **kwargs)
             if self.phase == "step":
-                seen = self.seen[0]
-                self.seen[0] = hook.LayerCall(seen.q[::-1], seen.k, seen.v, seen.scale, seen.output)
+                seen = self.layer_calls[0]
+                self.layer_calls[0] = hook.LayerCall(seen.q[::-1], seen.k, seen.v, seen.scale, seen.output)
             return result
 
     monkeypatch.setattr(hook, "Attention", Shuffling)

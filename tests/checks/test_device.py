@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
-from audit import arena, bundle
-from audit.backends import Completed, host
-from audit.checks import Result, Step, View
+from audit import arena
+from audit.backends import Completed
+from audit.checks import Result, View
 from audit.checks import device as checks
 from audit.checks.completion import completion
 from audit.checks.identity import identity
-from audit.compile.host import build_host
 from audit.compile.identity import BuildIdentity, CodeRecord, KernelRecord
-from audit.project import find_project
-from audit.spec import Shape
-
-ROOT = Path(__file__).resolve().parents[1]
 
 
 def of_device(host_build: BuildIdentity, code: CodeRecord | None, arch: str = "sm_90") -> BuildIdentity:
@@ -32,44 +26,19 @@ def code(*opcodes: str, symbols: str = "_Z1", known: bool = True) -> CodeRecord:
     return CodeRecord(kernels, "nvdisasm", "sha", opcodes) if known else CodeRecord(kernels)
 
 
-@pytest.fixture(scope="module")
-def view(tmp_path_factory: pytest.TempPathFactory) -> View:
+@pytest.fixture
+def view(control: View) -> View:
     """A softmax that ran on the host, its bytes laid down as those of a device, of a graph and of the host."""
-    folder = tmp_path_factory.mktemp("bundle")
-    project = find_project(ROOT / "projects/softmax")
-    operator = project.operators["softmax"]
-    case = operator.case(Shape("softmax"), {"n": 33}, seed=1)
-    variant = operator.variant("control")
-    inputs = operator.inputs(case, case.rng())
-    written = bundle.write(folder, operator, variant, case, inputs, operator.steps(case, inputs))
-    build = build_host(project.root, project.root / variant.code.path, written.entries)
-    outcome = host.run(folder, written, build, 60, 1)
-    assert isinstance(outcome, Completed)
-    steps = [
-        Step(
-            step.name,
-            inputs,
-            {name: arena.read(path, written.slot(name)) for name, path in outcome.files[step.name].items()},
-            step.poison,
-            {},
-        )
-        for step in written.steps
-    ]
-    return View(
-        operator,
-        variant,
-        case,
-        written,
-        of_device(build.identity, code()),
-        outcome,
-        steps,
-        steps[:1],
-        {},
-        None,
-        graph=steps,
-        on_host=steps,
-        launched={"graph": outcome.launches, "again": outcome.launches[: len(written.launches)]},
-        host_build=build.identity,
+    assert control.build
+    assert isinstance(control.outcome, Completed)
+    launches = control.outcome.launches
+    return dataclasses.replace(
+        control,
+        build=of_device(control.build, code()),
+        graph=control.steps,
+        on_host=control.steps,
+        launched={"graph": launches, "again": launches[: len(control.bundle.launches)]},
+        host_build=control.build,
     )
 
 
@@ -89,13 +58,13 @@ def with_code(view: View, record: CodeRecord | None, arch: str = "sm_90", *, dif
 @pytest.mark.parametrize(
     ("record", "arch", "verdict", "words"),
     [
-        (code(), "sm_90", "fail", "no tensor-core instruction is in the code"),
+        (code(), "sm_90", "fail", "the code has no tensor-core instruction"),
         (code("HMMA.16816.F32"), "sm_90", "fail", "HMMA.16816.F32 on sm_90: sm_90; of the host: sm_90"),
         (code("HMMA.16816.F32"), "sm_80", "inconclusive", "HMMA.16816.F32 on sm_80: sm_80; of the host: sm_90"),
         (code("HMMA.1688.F32"), "sm_90", "inconclusive", "HMMA.1688.F32 on sm_90: no model known"),
         (code("HGMMA.64x64x16.F32", "HMMA.16816.F32"), "sm_90", "inconclusive", "HGMMA.64x64x16.F32 on sm_90: no"),
-        (code(known=False), "sm_90", "inconclusive", "no disassembler says which tensor-core instructions ran"),
-        (None, "sm_90", "inconclusive", "no disassembler"),
+        (code(known=False), "sm_90", "inconclusive", "tensor-core instructions unknown without a disassembler"),
+        (None, "sm_90", "inconclusive", "without a disassembler"),
     ],
 )
 def test_other_bytes_are_a_finding_where_the_models_agree(
@@ -114,7 +83,8 @@ def test_without_the_hosts_build_nothing_is_comparable(view: View) -> None:
     y = view.steps[0].snapshots["y"]
     other = dataclasses.replace(view.steps[0], snapshots={"y": arena.Snapshot(np.zeros_like(y.data), ())})
     (result, *_) = checks.host(dataclasses.replace(view, host_build=None, on_host=[other]))
-    assert (result.verdict, result.detail[-30:]) == ("inconclusive", "it is not known what was built")
+    assert result.verdict == "inconclusive"
+    assert result.detail.endswith("; the record of a build is missing")
 
 
 def test_launches_of_every_execution_are_counted(view: View) -> None:

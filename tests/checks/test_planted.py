@@ -74,7 +74,7 @@ def test_clean_twin(softmax_project: Path) -> None:
             "NaN or infinite",
             "y[rows=0, n=7]",
         ),
-        ("bytes", "/ total", "* (1.0f / total)", "elements differ, the first y[", None),
+        ("bytes", "/ total", "* (1.0f / total)", " ulp, y[", None),
         ("repeat", STORE, "out[i] = 1e-9f * (__float_as_uint(out[i]) % 97);", "differ", None),
         ("error", STORE, "out[i] = 1.001f * expf(in[i] - top) / total;", "outside the bound", None),
     ],

@@ -1,4 +1,4 @@
-"""Tallies: counts at the leading dimensions, few enough to keep, once a check."""
+"""Tallies: counts at the leading dimensions, few enough to keep."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from audit.checks.bytes import tallied_once
-from audit.checks.result import Result
 from audit.checks.tally import Tally, tally
 
 
@@ -56,11 +54,3 @@ def test_nothing_is_kept_where_nothing_differs_or_all_is_too_fine() -> None:
     assert tally("y", [("a", 3)], np.zeros(3, bool)) is None
     assert tally("y", [("a", 5000)], np.ones(5000, bool)) is None
     assert tally("y", [("a", 0)], np.zeros(0, bool)) is None
-
-
-def test_only_the_first_failing_result_keeps_its_differences() -> None:
-    found = tally("y", [("a", 3)], np.ones(3, bool))
-    assert found
-    fails = Result("bytes", "fail", "", differences=(found,))
-    kept = [bool(each.differences) for each in tallied_once([Result("bytes", "pass", ""), fails, fails])]
-    assert kept == [False, True, False]

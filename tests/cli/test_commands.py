@@ -44,7 +44,7 @@ def test_findings_exit_1_and_json_is_one_object(softmax_project: Path, audit: Au
     (finding,) = ran.json["findings"]
     assert (finding["check"], finding["variant"], finding["verdict"]) == ("bytes", "wrong", "fail")
     assert (finding["case"], finding["steps"]) == ("softmax/seed1/rows=7,n=33", ["live", "restore"])
-    assert "elements differ, the first y[rows=" in finding["detail"]
+    assert "; the first y[rows=" in finding["detail"]
     assert (int(finding["measured"]) > 0, finding["limit"]) == (True, "0")
     assert finding["where"].startswith("y[rows=")
     assert "[3/3] 2 passed, 1 failed" in ran.err

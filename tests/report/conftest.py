@@ -44,7 +44,7 @@ def visit(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Opened]]:
         files = {"report.html": files.encode()} if isinstance(files, str) else files
         for name, content in files.items():
             (tmp_path / name).write_bytes(content)
-        context = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})
         contexts.append(context)
         opened = Opened(context.new_page())
         opened.page.on("console", lambda message: opened.said.append(message.text))

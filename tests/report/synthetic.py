@@ -1,4 +1,4 @@
-"""Evidence of any size, made up: cases x variants with every check, some of which fail."""
+"""Records of any size, made up: cases x variants with every check, some of which fail."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 import numpy as np
 
-from audit.checks.result import Figure, Result, Verdict, worst
+from audit.checks.difference import amount
+from audit.checks.result import Figure, LargestDifference, Result, Verdict, worst
 from audit.checks.tally import tally
 from audit.compile.identity import BuildIdentity
 from audit.metrics import Metric
@@ -110,9 +111,12 @@ def _bytes(step: str, wrong: bool) -> Result:
     differ[3:9, 2, :, :5] = True
     found = tally("partial", [("split", 80), ("row", 6), ("head", 4), ("dim", 8)], differ)
     assert found
-    first = "partial[split=3, row=2, head=0, dim=0]"
-    detail = f"120 of 15360 elements differ, the first {first} is 0x3ca81c6a, parent has 0xbb1d5a7c"
-    return Result("bytes", "fail", detail, step, first, Figure.of(120), Figure.of(0), (found,))
+    first, furthest = "partial[split=3, row=2, head=0, dim=0]", "partial[split=4, row=2, head=1, dim=3]"
+    largest = LargestDifference("partial", 120, Figure.of(0.0225), furthest, 7, first, 0, 0)
+    detail = (
+        f"120 of 15360 elements differ, {amount([largest])}; the first {first} is 0x3ca81c6a, parent has 0xbb1d5a7c"
+    )
+    return Result("bytes", "fail", detail, step, first, Figure.of(120), Figure.of(0), (found,), (largest,))
 
 
 def _build(at: int) -> BuildIdentity:

@@ -27,9 +27,9 @@ from .synthetic import synthetic
 from .test_sanitize_page import session
 
 Visit = Callable[..., Opened]
-ENTRY = IndexEntry("a/report.html", "a", "audit", "2026-11-29T18:00", "H200", "q6", "pass", "2 of 2 passed", "current")
-BROKEN = msgspec.structs.replace(ENTRY, sources="broken", verdict="inconclusive", told="altered")
-AROUND = ProjectContext(
+ENTRY = IndexEntry("a", "a/report.html", "audit", "2026-11-29T18:00", "H200", "q6", "pass", "2 of 2 passed", "current")
+BROKEN = msgspec.structs.replace(ENTRY, sources="broken", verdict="inconclusive", detail="altered")
+CONTEXT = ProjectContext(
     (ClosedVariant("slow", "slower everywhere", ("reports/a",)), ClosedVariant("other", "other bytes", ())),
     (RetainedSession(ENTRY, "host", 9, 8),),
     (
@@ -137,6 +137,19 @@ def test_keys(visit: Visit, evidence: RunRecord) -> None:
     assert not page.is_visible("#help")
 
 
+def test_what_a_check_means_opens_by_the_keyboard(visit: Visit, evidence: RunRecord) -> None:
+    page = visit(render(evidence), java_script_enabled=False).page
+    sentence = page.get_by_text("Every bit that the parent writes, in outputs and workspaces, is the same.")
+    for place in ("article.failure .meaning summary", "td.meaning summary"):
+        summary = page.locator(place, has_text="bytes").first
+        here = summary.locator("xpath=..").locator("p")
+        assert not here.is_visible()
+        summary.focus()
+        page.keyboard.press("Enter")
+        assert here.inner_text() == sentence.first.inner_text()
+        assert here.is_visible()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_colours_follow_the_system_and_the_switch(visit: Visit, evidence: RunRecord, scheme: str) -> None:
     page = visit(render(evidence), color_scheme=scheme).page
@@ -208,7 +221,7 @@ def every_kind() -> dict[str, str]:
         "diff": render_comparison(compare_records(right, wrong, ("a", "b"))),
         "index": render_index([*retained, ENTRY, msgspec.structs.replace(ENTRY, sources="stale")]),
         "pass": render(right),
-        "fail": render(wrong, AROUND),
+        "fail": render(wrong, CONTEXT),
     }
 
 

@@ -52,13 +52,13 @@ def test_every_figure_is_in_its_column(old: RunRecord) -> None:
     assert cells(page) == ["101", "960", "97,536", "8", "16", "1,276", "12"]
     for words in ("HMMA.16816.F32, HMMA.1688.F32", "5" * 64, "nvdisasm V13.5.37", "splits&lt;6&gt;"):
         assert words in page
-    assert "nothing of what a launch achieves" in page
+    assert "say nothing about the occupancy or speed of a launch" in page
 
 
 def test_what_is_not_known_is_said(old: RunRecord) -> None:
     page = render(described(old, CodeRecord((KernelRecord("splits<6>", "_Z6splits"),)), ()))
     assert cells(page) == ["–"] * 7
-    assert "not known: no nvdisasm on this machine reads the code" in page
+    assert "unknown: this machine had no nvdisasm that reads the code" in page
 
 
 def test_evidence_without_it_has_no_such_table(old: RunRecord) -> None:

@@ -43,7 +43,7 @@ def test_coverage_that_is_lost_is_worse() -> None:
     found = compare_records(synthetic(), synthetic(missing={(0, 1)}), NAMES)
     assert ("verdict", "did not run") in {(change.group, change.after) for change in found.of("worse")}
     smaller = compare_records(synthetic(4, 3), synthetic(4, 2), NAMES)
-    assert {change.after for change in smaller.of("worse") if change.group == "verdict"} == {"not there"}
+    assert {change.after for change in smaller.of("worse") if change.group == "verdict"} == {"absent"}
 
 
 def test_other_binaries_and_devices_are_told_and_not_judged() -> None:

@@ -40,9 +40,9 @@ def test_the_furthest_from_holding_is_named() -> None:
         for audit in evidence.audits
     )
     found = of(msgspec.structs.replace(evidence, audits=audits))
-    assert (found["bytes"].state, found["bytes"].told) == ("fail", "6 of 8 audits")
+    assert (found["bytes"].state, found["bytes"].outcome) == ("fail", "6 of 8 audits")
     final = found["error:final"]
-    assert (final.state, final.measured, final.limit, final.told) == ("fail", "nan", "1", "10 of 12 audits")
+    assert (final.state, final.measured, final.limit, final.outcome) == ("fail", "nan", "1", "10 of 12 audits")
     assert final.audit
     assert (final.audit.variant, final.audit.case) == ("variant1", evidence.plan.cases[3].id)
     assert found["error:precast"].measured == "1.5"
@@ -57,7 +57,7 @@ def test_a_crash_outweighs_every_figure() -> None:
         for at, audit in enumerate(evidence.audits)
     )
     worst = of(msgspec.structs.replace(evidence, audits=audits))["completion"]
-    assert (worst.state, worst.told, worst.result) == ("fail", "11 of 12 audits", crash)
+    assert (worst.state, worst.outcome, worst.result) == ("fail", "11 of 12 audits", crash)
     bound = Result("error:final", "inconclusive", "there is no reference 'fp64'")
     audits = tuple(
         msgspec.structs.replace(audit, results=(*audit.results, bound)) if at == 7 else audit
@@ -71,17 +71,17 @@ def _with(result: Result, measured: Figure) -> Result:
 
 
 @pytest.mark.parametrize(
-    ("missing", "name", "told"),
+    ("missing", "name", "outcome"),
     [
         ({(0, 0)}, "coverage: planned audits", "11 of 12 of what was planned ran"),
         ({(3, 0), (3, 1), (3, 2)}, "coverage: captures", "1 of 2 captured cases ran"),
     ],
 )
-def test_what_did_not_run_is_no_pass(missing: set[tuple[int, int]], name: str, told: str) -> None:
+def test_what_did_not_run_is_no_pass(missing: set[tuple[int, int]], name: str, outcome: str) -> None:
     evidence = synthetic(missing=missing)
     assert evidence.summary.verdict == "inconclusive"
     condition = of(evidence)[name]
-    assert (condition.state, condition.told) == ("inconclusive", told)
+    assert (condition.state, condition.outcome) == ("inconclusive", outcome)
     assert "0 of 13 conditions failed" in render(evidence)
 
 
@@ -92,8 +92,8 @@ def test_a_mutation_that_nothing_catches() -> None:
     evidence = msgspec.structs.replace(evidence, exposures=exposures, summary=summary)
     condition = of(evidence)["vacuity"]
     assert (condition.state, condition.held, condition.of) == ("inconclusive", 2, 3)
-    assert "shifted" in condition.told
-    assert "No check of this plan can tell a right result from" in render(evidence)
+    assert "shifted" in condition.outcome
+    assert "No check of this plan tells a right result from" in render(evidence)
     assert of(msgspec.structs.replace(evidence, exposures=()))["vacuity"].state == "inconclusive"
 
 

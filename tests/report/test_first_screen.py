@@ -48,7 +48,8 @@ def test_a_canary_that_was_not_found(visit: Visit) -> None:
     summary = summarize(plan, checked, record.canaries, (), 5.0)
     opened = visit(render_sanitize(msgspec.structs.replace(record, plan=plan, checked=checked, summary=summary)))
     assert in_sight(opened, "h1.inconclusive")
-    assert "1 of 2 canaries found" in " ".join(opened.page.inner_text("section.verdict").split())
+    assert in_sight(opened, ".tiles .short:has-text('canaries')")
+    assert "1 of 2 found" in opened.page.inner_text(".tiles .short:has-text('canaries')")
     assert in_sight(opened, "section.verdict p:has-text('the canary was not found')")
 
 
@@ -63,8 +64,13 @@ def test_a_suppression_that_expired(visit: Visit) -> None:
 
 def test_sources_that_changed_and_evidence_that_was_altered(visit: Visit) -> None:
     stale = msgspec.structs.replace(ENTRY, sources="stale")
-    altered = msgspec.structs.replace(ENTRY, sources="broken", verdict="inconclusive", told="altered")
+    altered = msgspec.structs.replace(
+        ENTRY, sources="broken", verdict="inconclusive", detail="altered", started="", device="", shape=""
+    )
     opened = visit(render_index([stale, altered]))
-    assert in_sight(opened, "td.inconclusive:has-text('stale')")
-    assert in_sight(opened, "tr:has-text('cannot be read') td.inconclusive:has-text('altered')")
-    assert opened.page.locator("tr:has-text('cannot be read') td.pass").count() == 0
+    assert in_sight(opened, "td .inconclusive:has-text('stale')")
+    assert in_sight(opened, "h2:has-text('Cannot be read')")
+    broken = ".device:has-text('Cannot be read') tr[data-row]"
+    assert in_sight(opened, f"{broken} .inconclusive:has-text('? inconclusive')")
+    assert "altered" in opened.page.inner_text(broken)
+    assert opened.page.locator(f"{broken} .pass").count() == 0

@@ -9,7 +9,7 @@
     const button = document.getElementById("theme");
     if (!button) return;
     button.textContent = `◐ ${theme}`;
-    button.setAttribute("aria-label", theme === "system" ? "Colours: as the system has them" : `Colours: ${theme}`);
+    button.setAttribute("aria-label", theme === "system" ? "Colours: as on the system" : `Colours: ${theme}`);
   };
   const turn = () => {
     theme = themes[(themes.indexOf(theme) + 1) % themes.length];
@@ -72,6 +72,26 @@
     apply();
   };
 
+  const rows = () => { // the list of records: a row that matches all fields, and the groups that have one
+    const form = document.getElementById("rows");
+    if (!form) return;
+    const all = [...document.querySelectorAll("tr[data-row]")], groups = [...document.querySelectorAll("section.shape, section.device")];
+    const texts = all.map((row) => `${row.innerText} ${row.closest("section.device").querySelector("h2").innerText}`.toLowerCase());
+    const apply = () => {
+      const words = document.getElementById("search").value.toLowerCase().split(/\s+/).filter(Boolean);
+      const chosen = [...form.querySelectorAll("select")].filter((each) => each.value !== "");
+      all.forEach((row, at) => {
+        row.hidden = !(words.every((word) => texts[at].includes(word)) && chosen.every((each) => row.dataset[each.name] === each.value));
+      });
+      for (const each of groups) each.hidden = !each.querySelector("tr[data-row]:not([hidden])");
+      document.getElementById("count").textContent = `${all.filter((row) => !row.hidden).length} of ${all.length} records shown`;
+    };
+    form.hidden = false;
+    form.addEventListener("input", apply);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    apply();
+  };
+
   const help = () => { const dialog = document.getElementById("help"); if (!dialog.open) dialog.showModal(); };
 
   const press = (event) => {
@@ -96,9 +116,11 @@
       button.addEventListener("click", async () => {
         await navigator.clipboard.writeText(button.parentElement.querySelector("code").textContent);
         button.textContent = "copied";
+        setTimeout(() => { button.textContent = "copy"; }, 2000);
       });
     }
     filters();
+    rows();
     open();
     addEventListener("hashchange", open);
   });

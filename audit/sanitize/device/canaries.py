@@ -1,7 +1,7 @@
 """The planted faults that compute-sanitizer must find in every session, and the clean twins that it must pass.
 
-They are those of `canaries.planted` that it can see: what it cannot is among the gaps that `compute_sanitizer.record`
-states. Each runs by the command line of the audited variants.
+They are the faults of `canaries.planted` that it can find; the gaps in `compute_sanitizer.record` state the others.
+Each runs with the command line of the audited variants.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ def canaries_of(tool: Tool, installed: Installation) -> tuple[CanaryKernel, ...]
 
 
 def source(tool: Tool) -> Path:
-    """The file in FOLDER with a tool's canaries; its cubin needs `entries`, and line info."""
+    """The file in FOLDER with a tool's canaries. Its cubin needs `entries` and line info."""
     return FOLDER / planted.canaries_of(tool)[0].source
 
 
 def entries(tool: Tool, installed: Installation) -> tuple[str, ...]:
-    """The kernels that a cubin of `source` must hold."""
+    """The kernels that a cubin of `source` must contain."""
     return tuple(name for canary in canaries_of(tool, installed) for name in (canary.name, canary.twin))
 
 
 def check(tool: Tool, installed: Installation, built: CubinBuild, limit: float) -> tuple[Canary, ...]:
-    """Run every canary of a tool and its twin, each in a process of its own, for at most `limit` seconds each."""
+    """Run every canary of a tool and its twin, each in its own process, for at most `limit` seconds each."""
     kernels = canaries_of(tool, installed)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         observed = pool.map(

@@ -245,11 +245,12 @@ def _guard_word(salt: str, dtype: str = "u8", kind: PoisonKind = "nan") -> bytes
     if kind != "nan":
         return _word(salt, dtype, -1, kind)
     draw = hashlib.sha256(salt.encode()).digest()
+    signs = 1 if DTYPES[dtype].itemsize >= 4 and dtype[0] in "iu" else 2  # integers: positive, as poison of this kind
     halves = (
         _GUARD_LOW[draw[0] % 4],
-        _GUARD_HIGH[draw[1] % 2],
+        _GUARD_HIGH[draw[1] % signs],
         _GUARD_LOW[draw[2] % 4],
-        _GUARD_HIGH[draw[3] % 2],
+        _GUARD_HIGH[draw[3] % signs],
     )
     return np.array(halves, "<u2").tobytes()
 

@@ -13,9 +13,8 @@ from audit.run import run
 
 DECLARATION = '''
 import numpy as np
-from audit.spec import Axis, Buffer, Launch, Operator, Shape, Source, Variant, Bound, Line, Measured
+from audit.spec import Axis, Buffer, Launch, Operator, Reference, Shape, Source, Variant
 from audit.bounds import RelL2
-from references.twice import twice
 
 
 def buffers(c):
@@ -30,6 +29,10 @@ def written(c, given):
     return {{"w": np.arange(8) < 4}}
 
 
+def twice(c, given):
+    return {{"y": 2 * np.asarray(given["x"], np.float64)}}
+
+
 def variant(name, parent=None):
     return Variant(name, Source(f"kernels/{{name}}.cu"), lambda c: (Launch(name, (1,), (32,), 0, ("x", "w", "y", c.n)),), parent)
 
@@ -37,15 +40,9 @@ def variant(name, parent=None):
 operator = Operator(
     "twice", axes=[Axis("n", 40)], buffers=buffers, inputs=lambda c, r: {{"x": r.normal(0, 1, c.n)}}, written=written,
     shapes=[Shape("twice")], variants=[variant("control"), variant("fast", "control")],
-    references=[twice], bounds=[RelL2("y", 1e-6)],{more}
+    references=[Reference("fp64", twice)], bounds=[RelL2("y", 1e-6)],{more}
 )
 '''
-REFERENCE = """
-import numpy as np
-from audit.spec import Reference
-
-twice = Reference("fp64", lambda c, given: {"y": 2 * np.asarray(given["x"], np.float64)})
-"""
 KERNEL = """
 extern "C" __global__ void NAME(const float* x, TYPE* w, float* y, int n) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
@@ -53,7 +50,7 @@ extern "C" __global__ void NAME(const float* x, TYPE* w, float* y, int n) {
     TAKE
     y[i] = value;
   }
-  if (threadIdx.x < 4) w[threadIdx.x] = TYPE(threadIdx.x + 1);
+  if (threadIdx.x < 4) w[threadIdx.x] = (TYPE)(threadIdx.x + 1);
 }
 """
 C_TYPES = {
@@ -65,11 +62,8 @@ RESTORED = '\n    steps=lambda c, x: {"live": {}, "restore": {}},'
 
 def make(folder: Path, dtype: str, take: str, *, more: str = "") -> Path:
     """The project with `take` in the variant `fast`: a statement that may change `value` and sees `w`, `x`, `i`, `n`."""
-    for name in ("kernels", "references"):
-        (folder / name).mkdir(parents=True)
+    (folder / "kernels").mkdir(parents=True)
     (folder / "pyproject.toml").write_text("[tool.kernel-audit]\n")
-    (folder / "references/__init__.py").touch()
-    (folder / "references/twice.py").write_text(REFERENCE)
     (folder / "kernels/twice.py").write_text(DECLARATION.format(dtype=dtype, more=more))
     for name, fault in (("control", ""), ("fast", take)):
         text = KERNEL.replace("NAME", name).replace("TYPE", C_TYPES[dtype]).replace("TAKE", fault)

@@ -16,7 +16,7 @@ from audit import arena, bundle
 from audit.backends import Completed, Crashed, LaunchCount, Outcome, TimedOut, cuda
 from audit.backends.cuda import BOTH
 from audit.backends.driver import DeviceInfo
-from audit.backends.memory import allocated_bytes
+from audit.backends.memory import ALLOCATION_BYTES, allocated_bytes
 from audit.backends.replay import Mode
 from audit.bundle import AGAIN, Bundle
 from audit.compile.cuda import CubinBuild, compile_cubin
@@ -254,6 +254,22 @@ def test_a_stray_access_is_a_crash_with_cudas_words(build: CubinBuild, tmp_path:
     assert isinstance(outcome, Crashed)
     assert outcome.kind == "memory"
     assert "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered" in outcome.message
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("element", [2048, 100_000, (ALLOCATION_BYTES - 4096) // 4 - 1])
+def test_a_write_behind_the_file_is_a_crash(build: CubinBuild, tmp_path: Path, mode: Mode, element: int) -> None:
+    """From the first byte behind the file to the last of the allocation."""
+    written = lay(tmp_path, [SCALE, launch("overrun", "x", "y", element, blocks=1, threads=1)])
+    slot = written.slot("y")
+    assert slot.offset + 4 * 2048 == slot.file_size
+    outcome = replay(tmp_path, written, build, mode)
+    assert isinstance(outcome, Crashed)
+    assert outcome.kind == "memory"
+    assert re.search(
+        rf"[34] bytes behind y \(4000 bytes\) were written, the first {4 * element - 4000} bytes past the end",
+        outcome.message,
+    )
 
 
 @pytest.mark.usefixtures("fake")

@@ -20,7 +20,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 import numpy as np
@@ -45,8 +45,8 @@ _FLOAT_POISON: Mapping[str, tuple[int, int, int, int]] = {
     "f32": (0x3FFFFF, 0x7FC00000, 0x7149F2CA, 0x7F61B1E6),
     "f64": (0x7FFFFFFFFFFFF, 0x7FF8000000000000, 0x7E37E43C8800759C, 0x7ED754E31CD072DA),
 }
-"""The greatest fraction beside the quiet bit, the quiet NaN without a fraction, and the range of large values: 57,344 to
-65,504; 1e30 to 3e38; 1e300 to 1e303."""
+"""The greatest fraction beside the quiet bit, the quiet NaN without a fraction, and the range of large values:
+57,344 to 65,504; 1e30 to 3e38; 1e300 to 1e303."""
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -212,32 +212,40 @@ def _word(salt: str, dtype: str, step: int, kind: PoisonKind) -> bytes:
     """Eight bytes of a kind for elements of a type, each element drawn for itself."""
     drawn = np.frombuffer(hashlib.sha256(f"{salt}/{step}".encode()).digest()[:8], np.uint64)
     if dtype == "e4m3":
-        codes = drawn.view(np.uint8)
-        if kind == "nan":
-            return (codes & 0x80 | formats.E4M3_NAN).tobytes()
-        return (0x7B + codes % 4 | (0x80 if kind == "low" else 0)).astype(np.uint8).tobytes()  # 352, 384, 416, 448
+        return bytes(_e4m3_word(drawn.view(np.uint8), kind))
     if dtype not in _FLOAT_POISON:
-        return _integer_word(drawn, DTYPES[dtype], kind)
+        return bytes(_integer_word(drawn.view(f"u{DTYPES[dtype].itemsize}"), kind))
     fraction, quiet, low, high = _FLOAT_POISON[dtype]
     words = drawn.view(DTYPES[dtype].str.replace("f", "u"))
     sign = words.dtype.type(1 << 8 * words.itemsize - 1)
     if kind == "nan":  # a fraction of 0 or of all ones would be what hardware makes
-        return (words & sign | quiet | 1 + words % (fraction - 1)).astype(words.dtype).tobytes()
-    return (low + words % (high - low) | (sign if kind == "low" else 0)).astype(words.dtype).tobytes()
+        words = words & sign | quiet | 1 + words % (fraction - 1)
+    else:
+        words = low + words % (high - low) | (sign if kind == "low" else 0)
+    return bytes(words.astype(sign.dtype))
 
 
-def _integer_word(drawn: Array, dtype: np.dtype[Any], kind: PoisonKind) -> bytes:
-    """nan: odd, the top bit clear; low: odd, the top bit set; high: even, the top bit set, but 0 in the first element, for
-    what a kernel asks of a flag. Signed or not, odd and even, large and small: each question gets two answers."""
-    words = drawn.view(f"u{dtype.itemsize}")
-    top, second, odd = (words.dtype.type(bit) for bit in (1 << 8 * words.itemsize - 1, 1 << 8 * words.itemsize - 2, 1))
+def _e4m3_word(drawn: Array, kind: PoisonKind) -> Array:
+    """352, 384, 416 and 448, or the two NaN."""
     if kind == "nan":
-        return ((words | second | odd) & ~top).tobytes()
+        return drawn & np.uint8(0x80) | np.uint8(formats.E4M3_NAN)
+    return np.uint8(0x7B) + drawn % np.uint8(4) | np.uint8(0x80 if kind == "low" else 0)
+
+
+def _integer_word(drawn: Array, kind: PoisonKind) -> Array:
+    """nan: odd, the top bit clear; low: odd, the top bit set; high: even, the top bit set, but 0 in the first element.
+
+    So each question that a kernel asks of an element (is it set, negative, odd, large) gets two answers.
+    """
+    bits = 8 * drawn.itemsize
+    top, second, odd = (drawn.dtype.type(1 << bit) for bit in (bits - 1, bits - 2, 0))
+    if kind == "nan":
+        return np.asarray((drawn | second | odd) & ~top)
     if kind == "low":
-        return (words | top | odd).tobytes()
-    even = (words | top) & ~odd
+        return np.asarray(drawn | top | odd)
+    even = np.asarray((drawn | top) & ~odd)
     even[0] = 0
-    return even.tobytes()
+    return even
 
 
 def _guard_word(salt: str, dtype: str = "u8", kind: PoisonKind = "nan") -> bytes:

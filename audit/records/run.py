@@ -21,7 +21,9 @@ from audit.vacuity import Exposure, OmissionShare, unseen
 SCHEMA = 4
 OLDER = (1, 2, 3)
 """Versions that are still read. Schema 2 added what the compiler says of a cubin, and what its launches ask for;
-schema 3 where bytes differ, and how many elements lie how many ULP away; schema 4 by how much they differ."""
+schema 3 where bytes differ, and how many elements lie how many ULP away; schema 4 by how much they differ, and which
+launch arguments a plan cannot tell apart."""
+ARGUMENTS_SINCE = 4
 
 
 class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,6 +61,7 @@ class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inconclusive: int
     seconds: float
     vacuous: tuple[str, ...] = ()  # mutations that no check told from the right result in any case
+    indistinguishable: tuple[str, ...] = ()  # pairs of launch arguments that are equal in every case of a default plan
 
 
 class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -78,13 +81,19 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     summary: Summary
 
 
-def summarize(plan: Plan, audits: tuple[Audit, ...], exposures: tuple[Exposure, ...], seconds: float) -> Summary:
-    """The verdict over a run: a finding outweighs all; what was planned and did not run is inconclusive, and so is a
-    plan in which no check can tell some wrong result from the right one."""
+def summarize(
+    plan: Plan,
+    audits: tuple[Audit, ...],
+    exposures: tuple[Exposure, ...],
+    seconds: float,
+    indistinguishable: tuple[str, ...] = (),
+) -> Summary:
+    """The verdict over a run: a finding outweighs all. What was planned and did not run is inconclusive, and so is a
+    plan in which no check can tell some wrong result, or two exchanged launch arguments, from the right one."""
     count = {verdict: sum(audit.verdict == verdict for audit in audits) for verdict in ("pass", "fail", "inconclusive")}
     whole = len(audits) == plan.audits > 0
     vacuous = unseen(exposures, pruned=plan.pruned)
-    sound = whole and not count["inconclusive"] and not vacuous
+    sound = whole and not count["inconclusive"] and not vacuous and not indistinguishable
     verdict: Verdict = "fail" if count["fail"] else "pass" if sound else "inconclusive"
     return Summary(
         verdict,
@@ -95,6 +104,7 @@ def summarize(plan: Plan, audits: tuple[Audit, ...], exposures: tuple[Exposure, 
         plan.audits - count["pass"] - count["fail"],
         seconds,
         vacuous,
+        indistinguishable,
     )
 
 
@@ -155,7 +165,12 @@ def _disagrees(record: RunRecord, files: Mapping[str, bytes]) -> Iterator[str]:
         if audit.build is not None and audit.build not in record.builds:
             yield f"{audit.variant} in {audit.case}: its build {audit.build} is not recorded"
     yield from (f"exposures name an unknown case {name}" for name in {e.case for e in record.exposures} - cases.keys())
-    derived_summary = summarize(record.plan, record.audits, record.exposures, record.summary.seconds)
+    summary = record.summary
+    derived_summary = summarize(
+        record.plan, record.audits, record.exposures, summary.seconds, summary.indistinguishable
+    )
+    if record.plan.pruned and summary.indistinguishable:
+        yield "summary: indistinguishable is about default plans, and the plan was narrowed"
     yield from derive.fields("summary", record.summary, derived_summary)
 
 

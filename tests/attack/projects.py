@@ -11,7 +11,7 @@ from audit.project import find_project
 from audit.records.run import RunRecord
 from audit.run import run
 
-DECLARATION = '''
+DECLARATION = """
 import numpy as np
 from audit.spec import Axis, Buffer, Launch, Operator, Reference, Shape, Source, Variant
 from audit.bounds import RelL2
@@ -34,7 +34,10 @@ def twice(c, given):
 
 
 def variant(name, parent=None):
-    return Variant(name, Source(f"kernels/{{name}}.cu"), lambda c: (Launch(name, (1,), (32,), 0, ("x", "w", "y", c.n)),), parent)
+    def launches(c):
+        return (Launch(name, (1,), (32,), 0, ("x", "w", "y", c.n)),)
+
+    return Variant(name, Source(f"kernels/{{name}}.cu"), launches, parent)
 
 
 operator = Operator(
@@ -42,7 +45,7 @@ operator = Operator(
     shapes=[Shape("twice")], variants=[variant("control"), variant("fast", "control")],
     references=[Reference("fp64", twice)], bounds=[RelL2("y", 1e-6)],{more}
 )
-'''
+"""
 KERNEL = """
 extern "C" __global__ void NAME(const float* x, TYPE* w, float* y, int n) {
   for (int i = threadIdx.x; i < n; i += blockDim.x) {
@@ -61,7 +64,7 @@ RESTORED = '\n    steps=lambda c, x: {"live": {}, "restore": {}},'
 
 
 def make(folder: Path, dtype: str, take: str, *, more: str = "") -> Path:
-    """The project with `take` in the variant `fast`: a statement that may change `value` and sees `w`, `x`, `i`, `n`."""
+    """The project with `take` in the variant `fast`: a statement that may change `value`, and sees `w`, `x`, `i`."""
     (folder / "kernels").mkdir(parents=True)
     (folder / "pyproject.toml").write_text("[tool.kernel-audit]\n")
     (folder / "kernels/twice.py").write_text(DECLARATION.format(dtype=dtype, more=more))

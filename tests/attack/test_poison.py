@@ -80,8 +80,9 @@ def test_floats_are_nan_or_large_and_finite(dtype: str) -> None:
     for salt in map(str, range(200)):
         nan, high, low = (values(dtype, arena.poison(slot(dtype), salt, 0, kind)) for kind in ("nan", "high", "low"))
         assert np.isnan(nan).all()
-        assert np.isfinite(high).all() and (high >= least * 0.999999).all()
-        assert np.isfinite(low).all() and (low <= -least * 0.999999).all()
+        assert np.isfinite(high).all()
+        assert np.isfinite(low).all()
+        assert min(high.min(), -low.max()) >= least * 0.999999
     quiet = {"f16": 0x200, "f32": 0x400000, "f64": 1 << 51}
     if dtype in quiet:
         word = bytes.fromhex(arena.poison(slot(dtype), "salt", 0))

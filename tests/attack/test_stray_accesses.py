@@ -1,4 +1,4 @@
-"""No byte around a buffer can be touched unseen: guards reach to the end of its mapping, and margins lie around that."""
+"""No byte around a buffer can be touched unseen: guards fill its mapping, and margins without access lie around that."""
 
 from __future__ import annotations
 
@@ -35,4 +35,3 @@ def test_an_access_outside_the_mapping_ends_the_program(tmp_path: Path, access: 
     take = access.format(of="y", where=where)
     found = results(audit(make(tmp_path / "project", "f32", take)), "fail")
     assert f"{words(where)}y.bin" in found["completion"].detail
-

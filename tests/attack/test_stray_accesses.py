@@ -1,4 +1,4 @@
-"""No byte around a buffer can be touched unseen: guards fill its mapping, and margins without access lie around that."""
+"""No byte around a buffer can be touched unseen: guards fill its mapping, and margins surround it."""
 
 from __future__ import annotations
 

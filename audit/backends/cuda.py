@@ -19,6 +19,7 @@ import msgspec
 
 from audit.backends import child
 from audit.backends.driver import DeviceInfo
+from audit.backends.memory import allocated_bytes
 from audit.backends.outcome import Completed, Crashed, Outcome, TimedOut
 from audit.backends.replay import ORDER, REPORT, Mode, ReplayOrder
 from audit.backends.workers import Workers
@@ -31,7 +32,6 @@ _CUBIN = "cuda.cubin"
 _MODULE = "audit.backends.replay"
 _DEVICE_LIMIT = 60.0  # seconds; an idle GPU takes long to answer the first query
 _CONTEXT_BYTES = 512 * 2**20  # the driver's own memory for one process, on the largest devices
-_PAGE = 2**21  # bytes; the driver's smallest allocation
 _COMMAND = (sys.executable, "-P", "-m", _MODULE)
 PLAIN: tuple[Mode, ...] = ("plain",)
 BOTH: tuple[Mode, ...] = ("plain", "graph")
@@ -135,8 +135,7 @@ def refuse(bundle: Bundle, build: CubinBuild, device: DeviceInfo) -> None:
 def needed_bytes(bundle: Bundle) -> int:
     """The device memory of a replay in all its modes: every buffer with its guards, in whole pages, and the driver's
     own memory for the process."""
-    pages = sum(-(-max(1, slot.file_size) // _PAGE) for slot in bundle.slots)
-    return pages * _PAGE + _CONTEXT_BYTES
+    return sum(map(allocated_bytes, bundle.slots)) + _CONTEXT_BYTES
 
 
 def _copies(folder: Path, bundle: Bundle, mode: Mode) -> child.Files:

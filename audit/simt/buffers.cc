@@ -20,11 +20,14 @@ namespace simt {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
+// No access is allowed to so many bytes on either side of a buffer's file: address space, no memory. The second is for a
+// process that may have little of it.
+constexpr std::uint64_t kMargins[] = {1ULL << 30, 1ULL << 20};
 
 // For describe_address.
 struct Mapped {
   char path[128];
-  const char* base;
+  const char* data;
   std::uint64_t bytes;
 };
 constexpr std::size_t kMaxMapped = 256;
@@ -61,6 +64,17 @@ void for_extents(int file, std::uint64_t bytes, Each each) {
   }
 }
 
+// An address for `bytes` bytes, in whole pages, between two margins; nullptr where the system has no room.
+char* reserve(std::uint64_t bytes) {
+  const std::uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
+  for (const std::uint64_t margin : kMargins) {
+    void* const whole =
+        mmap(nullptr, margin + pages + margin, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (whole != MAP_FAILED) return static_cast<char*>(whole) + margin;
+  }
+  return nullptr;
+}
+
 // Zeroes a part of the data region without committing pages that were holes.
 void clear(const Buffer& buffer, std::uint64_t start, std::uint64_t end) {
   if (start >= end) return;
@@ -83,17 +97,17 @@ Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t b
     fail(Failure::script, "%s has %llu bytes; a buffer of %llu bytes at offset %llu does not fit in it", path.c_str(),
          static_cast<unsigned long long>(buffer.file_bytes), static_cast<unsigned long long>(bytes),
          static_cast<unsigned long long>(offset));
-  // An empty file cannot be mapped; its buffer is an inaccessible address.
-  void* memory = buffer.file_bytes == 0
-                     ? mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                     : mmap(nullptr, buffer.file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer.file, 0);
-  if (memory == MAP_FAILED) refuse("cannot map", path);
-  buffer.base = static_cast<char*>(memory);
+  buffer.base = reserve(buffer.file_bytes);
+  if (buffer.base == nullptr) refuse("no address space for", path);
+  // An empty file cannot be mapped; its buffer is an address that nothing may touch.
+  if (buffer.file_bytes > 0 && mmap(buffer.base, buffer.file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                                    buffer.file, 0) == MAP_FAILED)
+    refuse("cannot map", path);
   if (mapped_count < kMaxMapped) {
     Mapped& entry = mapped[mapped_count++];
     std::snprintf(entry.path, sizeof(entry.path), "%s", path.c_str());
-    entry.base = buffer.base;
-    entry.bytes = buffer.file_bytes;
+    entry.data = buffer.data();
+    entry.bytes = bytes;
   }
   return buffer;
 }
@@ -103,9 +117,9 @@ void describe_address(const void* address, char* text, std::size_t bytes) {
   const auto at = reinterpret_cast<std::uint64_t>(address);
   std::uint64_t nearest = ~0ULL;
   for (std::size_t i = 0; i < mapped_count; ++i) {
-    const auto base = reinterpret_cast<std::uint64_t>(mapped[i].base), end = base + mapped[i].bytes;
-    const bool before = at < base;
-    const std::uint64_t distance = before ? base - at : at - end;
+    const auto data = reinterpret_cast<std::uint64_t>(mapped[i].data), end = data + mapped[i].bytes;
+    const bool before = at < data;
+    const std::uint64_t distance = before ? data - at : at - end;
     if ((!before && at < end) || distance >= nearest) continue;
     nearest = distance;
     std::snprintf(text, bytes, "%llu bytes %s %s", static_cast<unsigned long long>(distance),

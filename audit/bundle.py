@@ -1,6 +1,6 @@
 """A case on disk, for one variant: launches as data, buffers, poison, guards, steps.
 
-Every backend takes a bundle and nothing else, in a process of its own. The folder holds `bundle.json` (this schema), a
+Every backend takes a bundle and nothing else, in a separate process. The folder holds `bundle.json` (this schema), a
 file for each buffer (`audit.arena`) and one for each input that a step changes.
 """
 
@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from audit import arena
-from audit.arena import Slot
+from audit.arena import PoisonKind, Slot
 from audit.errors import ProjectError
 from audit.spec import At, Buffer, Case, Inputs, Launch, Operator, Variant
 
@@ -83,14 +83,17 @@ class Bundle(msgspec.Struct, frozen=True):
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """One execution of a case. Arms differ in poison, guards, the schedule of threads, and addresses."""
+    """One execution of a case. Arms differ in the kind of poison and guards, the schedule of threads, and addresses."""
 
     name: str
+    poison: PoisonKind = "nan"
     schedule_seed: int = 0  # 0: in order
     shift: int = 0  # bytes by which every buffer is moved
 
 
-FIRST, AGAIN = Arm("first"), Arm("again", schedule_seed=20_011, shift=768)
+FIRST, AGAIN = Arm("first"), Arm("again", "high", schedule_seed=20_011, shift=768)
+_LOW_STEP = "restore"
+"""Its bytes must be those of `live`, so that it is the place for the third kind of poison."""
 
 
 def write(
@@ -109,7 +112,7 @@ def write(
     """
     buffers = tuple(operator.buffers(case))
     salt = f"{case.id}/{variant.name}/{arm.name}"
-    slots = arena.lay_out(buffers, case, salt, policy, arm.shift)
+    slots = arena.lay_out(buffers, case, salt, policy, arm.shift, arm.poison)
     arena.create(folder, slots, inputs, case, buffers)
     bundle = Bundle(
         schema=1,
@@ -118,7 +121,7 @@ def write(
         slots=slots,
         launches=tuple(resolve(launch, variant, buffers, inputs) for launch in variant.launches(case)),
         steps=tuple(
-            _step(folder, index, name, changes, salt, slots, buffers, case)
+            _step(folder, index, name, changes, salt, slots, buffers, case, arm.poison)
             for index, (name, changes) in enumerate(steps.items())
         ),
         schedule_seed=arm.schedule_seed,
@@ -138,6 +141,7 @@ def _step(
     slots: Sequence[Slot],
     buffers: Sequence[Buffer],
     case: Case,
+    kind: PoisonKind,
 ) -> BundledStep:
     loads = {}
     for slot, buffer in zip(slots, buffers, strict=True):
@@ -151,7 +155,8 @@ def _step(
             (folder / loads[buffer.name]).write_bytes(arena.encode_input(buffer, case, changes))
     if unknown := set(changes) - set(loads):
         raise ProjectError(f"step {name}: expected names of input buffers, but got {sorted(unknown)}")
-    poison = {slot.name: arena.poison(slot, salt, index) for slot in slots if slot.role != "in"}
+    kind = "low" if name == _LOW_STEP else kind
+    poison = {slot.name: arena.poison(slot, salt, index, kind) for slot in slots if slot.role != "in"}
     return BundledStep(name, loads, poison)
 
 

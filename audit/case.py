@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from audit import arena
+from audit.argument_pairs import LaunchArguments, launch_arguments
 from audit.backends import Completed
 from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
@@ -30,6 +31,7 @@ class CaseOutcome(msgspec.Struct, frozen=True):
     audits: tuple[Audit, ...]
     builds: dict[str, BuildIdentity]
     exposures: tuple[Exposure, ...]
+    arguments: tuple[LaunchArguments, ...] = ()
 
 
 def audit_case(
@@ -43,11 +45,13 @@ def audit_case(
     audits = []
     builds: dict[str, BuildIdentity] = {}
     exposures: list[Exposure] = []
+    arguments: list[LaunchArguments] = []
     share: OmissionShare | None = None
     for planned in plan.variants:
         began = time.monotonic()
         view = execute(project, plan, planned, prepared, views[planned.parent] if planned.parent else None, threads)
         views[planned.label] = view
+        arguments += _arguments(planned.label, view)
         results = _check(view)
         build_key = None
         if view.build is not None:
@@ -78,7 +82,7 @@ def audit_case(
             if reference.computed_by
         },
     )
-    return CaseOutcome(record, tuple(audits), builds, tuple(exposures))
+    return CaseOutcome(record, tuple(audits), builds, tuple(exposures), tuple(arguments))
 
 
 def _prepare(operator: Operator, case: Case, capture: Capture | None) -> CaseInputs:
@@ -109,6 +113,11 @@ def _check(view: View) -> tuple[Result, ...]:
     for check in CHECKS.values() if completed else (CHECKS["completion"],):  # otherwise there are no results to check
         results.extend(check(view))
     return tuple(results)
+
+
+def _arguments(label: str, view: View) -> tuple[LaunchArguments, ...]:
+    declared = call(view.case, f"launches of {view.variant.name}", view.variant.launches, view.case)
+    return launch_arguments(label, declared, view.bundle.launches)
 
 
 def _dynamic_shared(view: View) -> dict[str, int]:

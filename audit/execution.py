@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,12 +30,12 @@ from audit.errors import CompileError, PlanError
 from audit.plan import Plan, PlannedVariant
 from audit.project import Project
 from audit.revision import project_at
+from audit.scratch import SHARED_MEMORY, scratch_folder
 from audit.spec import Array, Binary, Case, Inputs, Operator, Variant
 
 Modes: TypeAlias = tuple[Mode, ...] | None
-HOST = None  # instead of modes of a replay: the host backend executes the arm
-_SHARED_MEMORY = "/dev/shm"
-_build_locks: dict[object, threading.Lock] = {}  # one for each cubin: the first case builds it, the others wait
+HOST = None  # no mode of a replay: executed by the host backend
+_turns: dict[object, threading.Lock] = {}  # one a cubin: cases that need the same one wait for the first to build it
 
 
 @dataclass(frozen=True)
@@ -116,8 +115,7 @@ def _execute_arm(
     if arm is AGAIN:
         first = next(iter(loads))
         loads = {first: loads[first]}
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-", dir=_memory(prepared)) as scratch:
-        folder = Path(scratch)
+    with scratch_folder(_memory(prepared)) as folder:
         manifest = bundle.write(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
         outcomes, build = _build_and_run(project, plan, variant, folder, manifest, modes, threads)
         executions = []
@@ -168,7 +166,7 @@ def _build_and_run(
 def _cubin(
     root: Path, source: Path, entries: tuple[str, ...], arch: str, defines: tuple[tuple[str, str], ...]
 ) -> CubinBuild:
-    with _build_locks.setdefault((root, source, entries, arch, defines), threading.Lock()):
+    with _turns.setdefault((root, source, entries, arch, defines), threading.Lock()):
         return _compiled(root, source, entries, arch, defines)
 
 
@@ -192,6 +190,6 @@ def _memory(prepared: CaseInputs) -> str | None:
     size = sum(buffer.nbytes(prepared.case) for buffer in prepared.operator.buffers(prepared.case))
     needed = size * (2 * len(prepared.steps) + 3) * 2 * (os.cpu_count() or 1) + 2**30
     try:
-        return _SHARED_MEMORY if shutil.disk_usage(_SHARED_MEMORY).free > needed else None
+        return SHARED_MEMORY if shutil.disk_usage(SHARED_MEMORY).free > needed else None
     except OSError:
         return None

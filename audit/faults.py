@@ -6,7 +6,6 @@ This is the audit of the audit. A fault is a data file (`fixtures/faults/*.toml`
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from audit.plan import Selection
 from audit.project import Project, find_project
 from audit.records.run import RunRecord
 from audit.run import run
+from audit.scratch import scratch_folder
 from audit.spec import AxisValue
 
 _ON_CPU = tuple(check.name for check in CATALOGUE if not check.needs_gpu)
@@ -123,15 +123,15 @@ def _named(trial: Trial) -> str:
 
 
 def _audit(project: Project, fault: Fault, *, planted: bool) -> RunRecord:
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-fault-") as scratch:
-        copy = Path(scratch) / "project"
+    with scratch_folder() as scratch:
+        copy = scratch / "project"
         _copy(project, copy)
         if planted:
             _plant(copy, fault)
-        audited = find_project(copy)
+        found = find_project(copy)
         limit = fault.time_limit if planted else max(60.0, fault.time_limit)
-        plan = planning.make_plan(audited, fault.shape, fault.selection, arch="sm_90", time_limit=limit)
-        return run(audited, plan, Path(scratch) / "runs", "audit faults")[0]
+        plan = planning.make_plan(found, fault.shape, fault.selection, arch="sm_90", time_limit=limit)
+        return run(found, plan, scratch / "runs", "audit faults")[0]
 
 
 def _copy(project: Project, to: Path) -> None:

@@ -19,6 +19,9 @@ from audit.spec import AxisValue, Case, Line, Operator, Shape, Variant
 Backend = Literal["host", "cuda"]
 
 
+_LONGEST = 1_000_000.0  # seconds
+
+
 class PlannedVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One variant of the plan. `parent` is the label of its parent, which precedes it in the plan."""
 
@@ -75,6 +78,15 @@ class Selection(msgspec.Struct, frozen=True):
     against: str | None = None
 
 
+def checked_time_limit(seconds: float) -> float:
+    """The limit, if a process can be waited for so long; else PlanError."""
+    if not 0 < seconds <= _LONGEST:  # NaN is neither
+        raise PlanError(
+            f"--time-limit: expected more than 0 and at most {_LONGEST:,} seconds, but got {seconds:g}; choose another"
+        )
+    return seconds
+
+
 def make_plan(
     project: Project,
     shape_name: str,
@@ -108,7 +120,7 @@ def make_plan(
             project, operator, planned_variants(operator, selection.variants, full=selection.full), selection.against
         ),
         checks=tuple(CHECKS),
-        time_limit=time_limit,
+        time_limit=checked_time_limit(time_limit),
         pruned=selection != Selection(),
         references={reference.name: reference.own_error for reference in operator.references},
     )

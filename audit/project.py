@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import pkgutil
 import sys
 import tomllib
-import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +21,7 @@ from typing import Any
 import msgspec
 
 from audit.errors import PlanError, ProjectError
+from audit.hooks import PROJECT, forbid_exit, is_interruption, leave_if_forked, project_line
 from audit.spec import Operator, Shape
 
 TABLE = "kernel-audit"
@@ -72,6 +75,15 @@ class Project:
     def runs(self) -> Path:
         """The folder of new records."""
         return self.root / self.settings.runs
+
+    def own_runs(self) -> Path:
+        """The folder of new records, which ignores itself in git from the moment that it is made here."""
+        try:
+            self.runs.mkdir(parents=True)
+            (self.runs / ".gitignore").write_text("*\n", encoding="utf-8")
+        except OSError:  # it exists, or cannot be written: the record that goes there says so
+            pass
+        return self.runs
 
     def shapes(self) -> dict[str, tuple[Operator, Shape]]:
         """Every shape by name. An operator that declares no shape has one of its own name."""
@@ -169,34 +181,47 @@ def _collect(root: Path, folder: str) -> tuple[dict[str, Operator], dict[str, Pa
 
 
 def _load(root: Path, folder: str) -> list[ModuleType]:
-    anchor = f"_audited_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
+    anchor = f"{PROJECT}{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
     if anchor not in sys.modules:
         package = ModuleType(anchor)
         package.__path__ = [str(root)]
         sys.modules[anchor] = package
     name = ".".join((anchor, *Path(folder).parts))
     modules = []
-    # Python trusts cached bytecode by the source's mtime in seconds and its length; an edit can change neither.
-    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        top = importlib.import_module(name)
-        modules.append(top)
-        for info in pkgutil.walk_packages(top.__path__, prefix=f"{name}."):
-            modules.append(importlib.import_module(info.name))
-    except ProjectError:
-        raise
-    except Exception as error:  # a project is code: whatever it raises while loading is its author's to fix
-        raise ProjectError(f"{root / folder}: {_culprit(root, error)}") from error
-    finally:
-        sys.dont_write_bytecode = writes
+    forbid_exit()
+    with _surroundings_kept():
+        try:
+            top = importlib.import_module(name)
+            modules.append(top)
+            for info in pkgutil.walk_packages(top.__path__, prefix=f"{name}."):
+                modules.append(importlib.import_module(info.name))
+        except ProjectError:
+            raise
+        except BaseException as error:  # a project is code: whatever it raises while loading is its author's to mend
+            if is_interruption(error):
+                raise
+            raise ProjectError(f"{root / folder}: {_reason(error)}") from error
     return modules
 
 
-def _culprit(root: Path, error: Exception) -> str:
-    """The error and the innermost line of the project that raised it."""
+@contextmanager
+def _surroundings_kept() -> Iterator[None]:
+    """What loading may change for its own code alone: the current folder, the streams, whether bytecode is kept, how a
+    process ends. Kept bytecode is found valid by a source's second and length, and an edit can miss both."""
+    own, here, streams, leave = os.getpid(), Path.cwd(), (sys.stdout, sys.stderr), sys.exit
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        leave_if_forked(own)
+        sys.dont_write_bytecode = writes
+        (sys.stdout, sys.stderr), sys.exit = streams, leave
+        os.chdir(here)
+
+
+def _reason(error: BaseException) -> str:
+    """The error, behind the innermost line of the project that was executing when it came."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}: {error.msg}"
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if Path(frame.filename).is_relative_to(root):
-            return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: {error}"
-    return f"{type(error).__name__}: {error}"
+    place = project_line(error)
+    return f"{place + ': ' if place else ''}{type(error).__name__}: {error}"

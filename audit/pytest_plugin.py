@@ -63,6 +63,7 @@ class AuditFile(pytest.File):
         """One item a case and variant; variants of a case one after the other, parents first."""
         from audit import plan as planning
         from audit.errors import AuditError
+        from audit.hooks import project_line
 
         project = _project(self.config)
         try:
@@ -76,6 +77,8 @@ class AuditFile(pytest.File):
                         )
         except AuditError as error:
             raise self.CollectError(str(error)) from None
+        except SystemExit as error:  # with which pytest would end
+            raise self.CollectError(f"{project_line(error)}: SystemExit: {error}") from None
 
 
 class AuditItem(pytest.Item):

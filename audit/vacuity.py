@@ -26,7 +26,7 @@ _CHECKS: tuple[Callable[[View], Iterator[Result]], ...] = (finite, error, probe)
 
 
 class Exposure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The checks that caught one mutation in one case. `applies` is false if the mutation changes nothing there."""
+    """The checks that caught one mutation in one case. `applies` is false if the mutation changes nothing."""
 
     mutation: str
     case: str

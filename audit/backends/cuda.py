@@ -19,18 +19,19 @@ import msgspec
 
 from audit.backends import child
 from audit.backends.driver import DeviceInfo
+from audit.backends.memory import allocated_bytes
 from audit.backends.outcome import Completed, Crashed, Outcome, TimedOut
 from audit.backends.replay import ORDER, REPORT, Mode, ReplayOrder
 from audit.backends.workers import Workers
 from audit.bundle import Bundle
 from audit.compile.cuda import CubinBuild
 from audit.errors import PlanError, ToolMissing
+from audit.processes import package_environment
 
 _CUBIN = "cuda.cubin"
 _MODULE = "audit.backends.replay"
 _DEVICE_LIMIT = 60.0  # seconds; an idle GPU takes long to answer the first query
 _CONTEXT_BYTES = 512 * 2**20  # the driver's own memory for one process, on the largest devices
-_PAGE = 2**21  # bytes; the driver's smallest allocation
 _COMMAND = (sys.executable, "-P", "-m", _MODULE)
 PLAIN: tuple[Mode, ...] = ("plain",)
 BOTH: tuple[Mode, ...] = ("plain", "graph")
@@ -47,7 +48,7 @@ def run(
     device = require_device()
     refuse(bundle, build, device)
     _prepare(folder, bundle, build, modes)
-    with _workers().one(_COMMAND, environment(), needed_bytes(bundle), device.memory) as worker:
+    with _workers().one(_COMMAND, package_environment(), needed_bytes(bundle), device.memory) as worker:
         outcome = worker.execute(folder.resolve(), folder / REPORT, {}, limit)
     lines = child.reported(folder / REPORT)
     for line in lines:
@@ -93,13 +94,6 @@ def _prepare(folder: Path, bundle: Bundle, build: CubinBuild, modes: Sequence[Mo
     (folder / ORDER).write_bytes(msgspec.json.encode(ReplayOrder(tuple(modes), _CUBIN, symbols, saves)))
 
 
-def environment() -> dict[str, str]:
-    """This process's environment, with a PYTHONPATH on which a child finds this same package."""
-    package_root = str(Path(__file__).resolve().parents[2])
-    python_path = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{package_root}{os.pathsep}{python_path}" if python_path else package_root}
-
-
 @functools.cache
 def require_device() -> DeviceInfo:
     """The device. A child process queries it, because a process that has called CUDA cannot fork any more.
@@ -109,7 +103,7 @@ def require_device() -> DeviceInfo:
     command = [*_COMMAND, "--device"]
     try:
         result = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_DEVICE_LIMIT, env=environment()
+            command, capture_output=True, text=True, check=False, timeout=_DEVICE_LIMIT, env=package_environment()
         )
     except subprocess.TimeoutExpired:
         raise ToolMissing(
@@ -141,8 +135,7 @@ def refuse(bundle: Bundle, build: CubinBuild, device: DeviceInfo) -> None:
 def needed_bytes(bundle: Bundle) -> int:
     """The device memory of a replay in all its modes: every buffer with its guards, in whole pages, and the driver's
     own memory for the process."""
-    pages = sum(-(-max(1, slot.file_size) // _PAGE) for slot in bundle.slots)
-    return pages * _PAGE + _CONTEXT_BYTES
+    return sum(map(allocated_bytes, bundle.slots)) + _CONTEXT_BYTES
 
 
 def _copies(folder: Path, bundle: Bundle, mode: Mode) -> child.Files:

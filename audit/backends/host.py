@@ -6,6 +6,7 @@ kernel's writes survive a crash.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from audit.backends import child
 from audit.backends.outcome import Outcome
 from audit.bundle import Argument, Bundle
 from audit.compile.host import HostBuild
+from audit.errors import MachineError
 
 _SCRIPT, _REPORT = "host.script", "host.report"
 
@@ -35,6 +37,11 @@ def run(
     `under` is a command that runs the program, such as a debugger. `env` is the whole environment. `errors` names a
     file in `folder` that receives the program's standard error.
     """
+    if not os.access(build.executable, os.X_OK):
+        raise MachineError(
+            f"{build.executable}: cannot be executed there; set KERNEL_AUDIT_CACHE to a folder on a file system that "
+            "allows it (not mounted noexec)"
+        )
     files = bundle.copies(folder)
     (folder / _SCRIPT).write_text(_script(bundle, build, files, threads, errors))
     return child.execute([*under, build.executable, folder / _SCRIPT], folder / _REPORT, files, limit, env)

@@ -130,7 +130,8 @@ class Launches:
     def _prepare(self, launch: BundledLaunch, kernel: Kernel) -> PackedLaunch:
         if len(launch.args) != len(kernel.parameters):
             raise LaunchError(
-                f"kernel {kernel.entry} takes {len(kernel.parameters)} arguments; the launch has {len(launch.args)}"
+                f"kernel {kernel.entry}: expected {len(kernel.parameters)} arguments, but the launch has "
+                f"{len(launch.args)}"
             )
         values = []
         for position, (argument, size) in enumerate(zip(launch.args, kernel.parameters, strict=True), 1):
@@ -149,7 +150,7 @@ class Launches:
             return bytes.fromhex(argument.bits)
         if argument.offset > self._buffers.size(argument.buffer):
             raise LaunchError(
-                f"{where}: {_shown(argument)} lies past the {self._buffers.size(argument.buffer)} bytes of its buffer"
+                f"{where}: {_shown(argument)} is past the {self._buffers.size(argument.buffer)} bytes of its buffer"
             )
         return bytes(c_uint64(self._buffers.address(argument.buffer) + argument.offset))
 

@@ -1,4 +1,7 @@
-"""A bundle's buffers on the device: one allocation for each file, guards included."""
+"""A bundle's buffers on the device: one allocation for each file, guards included.
+
+An allocation has whole pages of the device. The guard behind the data goes on to the end of the last one.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,17 @@ from audit import sparse
 from audit.arena import Slot
 from audit.backends.driver import OUT_OF_MEMORY, CudaError, Driver, Refused
 
+ALLOCATION_BYTES = 2**21  # the driver maps no less
+
+
+class StrayWrite(Exception):
+    """A kernel wrote behind a buffer and the guard of its file."""
+
+
+def allocated_bytes(slot: Slot) -> int:
+    """What a slot takes on the device."""
+    return -(-max(1, slot.file_size) // ALLOCATION_BYTES) * ALLOCATION_BYTES
+
 
 class DeviceBuffers:
     """One allocation for each slot's file. The data start at `base + slot.offset`, as in the file. Allocations are
@@ -26,6 +40,8 @@ class DeviceBuffers:
         self._refuse_too_much()
         for slot in slots:
             self._bases[slot.name] = self._allocate(slot)
+            if tail := _tail(slot):
+                self._driver.call("cuMemcpyHtoD_v2", self._bases[slot.name] + slot.file_size, tail, len(tail))
         self.reset()
 
     def reset(self) -> None:
@@ -70,22 +86,40 @@ class DeviceBuffers:
                     target.seek(at)
                     target.write(part.data)
 
+    def check_tails(self) -> None:
+        """Raise StrayWrite where anything behind a file has changed. Files hold only the guards next to the data."""
+        for slot in self._slots.values():
+            laid = np.frombuffer(_tail(slot), np.uint8)
+            if laid.size == 0:
+                continue
+            found = np.empty(laid.size, np.uint8)
+            self._driver.call(
+                "cuMemcpyDtoH_v2", found.ctypes.data, self._bases[slot.name] + slot.file_size, found.nbytes
+            )
+            changed = np.flatnonzero(found != laid)
+            if changed.size:
+                past = slot.file_size + int(changed[0]) - slot.offset - slot.size
+                raise StrayWrite(
+                    f"{changed.size} bytes behind {slot.name} ({slot.size} bytes) were written, the first {past} bytes "
+                    "past the end"
+                )
+
     def _refuse_too_much(self) -> None:
         free, total = c_size_t(), c_size_t()
         self._driver.call("cuMemGetInfo_v2", byref(free), byref(total))
-        need = sum(slot.file_size for slot in self._slots.values())
+        need = sum(map(allocated_bytes, self._slots.values()))
         if need > free.value:
             raise Refused(f"the bundle needs {need:,} bytes on the device; {free.value:,} of {total.value:,} are free")
 
     def _allocate(self, slot: Slot) -> int:
         base = c_uint64()
         try:
-            self._driver.call("cuMemAlloc_v2", byref(base), max(1, slot.file_size))
+            self._driver.call("cuMemAlloc_v2", byref(base), allocated_bytes(slot))
         except CudaError as error:
             if error.code != OUT_OF_MEMORY:
                 raise
             raise Refused(
-                f"buffer {slot.name}: the device has no {slot.file_size:,} contiguous free bytes; "
+                f"buffer {slot.name}: the device has no {allocated_bytes(slot):,} contiguous free bytes; "
                 "end other processes on it"
             ) from None
         return base.value
@@ -99,3 +133,9 @@ class DeviceBuffers:
         self._driver.call("cuMemsetD8_v2", address, 0, size)
         for at, block in sparse.blocks(sparse.mapped(path, 0, size)):
             self._driver.call("cuMemcpyHtoD_v2", address + at, block.ctypes.data, block.nbytes)
+
+
+def _tail(slot: Slot) -> bytes:
+    """The guard's words from the end of the file to the end of the allocation."""
+    word, size, phase = bytes.fromhex(slot.guard), allocated_bytes(slot) - slot.file_size, slot.file_size % 8
+    return (word * (size // 8 + 2))[phase : phase + size]

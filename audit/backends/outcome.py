@@ -14,7 +14,7 @@ class LaunchCount(msgspec.Struct, frozen=True):
     step: str
     entry: str
     blocks: int
-    threads: int  # a block
+    threads: int  # of each block
 
 
 class Completed(msgspec.Struct, frozen=True, tag=True):

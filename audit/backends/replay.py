@@ -16,9 +16,11 @@ from typing import Literal
 
 import msgspec
 
+from audit import processes
+from audit.backends.child import NO_ROOM
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
 from audit.backends.launches import LaunchError, Launches, LaunchEvent, load_kernels, unload
-from audit.backends.memory import DeviceBuffers
+from audit.backends.memory import DeviceBuffers, StrayWrite
 from audit.bundle import MANIFEST, Bundle
 from audit.compile.identity import fnv1a64
 
@@ -43,7 +45,8 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     Each mode begins with the bundle's own buffers. Afterwards the files of the inputs hold what the first mode left in
     them. After an error only the end of the process frees the device.
 
-    Raises NoDriver or Refused before anything runs, LaunchError or CudaError if a kernel or its launch fails.
+    Raises NoDriver or Refused before anything runs. Raises LaunchError, CudaError or StrayWrite if a kernel or its
+    launch fails.
     """
     bundle = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Bundle)
     order = msgspec.json.decode((folder / ORDER).read_bytes(), type=ReplayOrder)
@@ -81,6 +84,7 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
             execute(on_end)
             for name, file in order.saves[mode][step.name].items():
                 buffers.save(name, file)
+        buffers.check_tails()
         if mode == order.modes[0]:
             for slot in inputs:
                 buffers.save(slot.name, slot.file + _AFTER)  # another name: the next mode loads the bundle's own
@@ -93,12 +97,16 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
 
 
 def reporting(work: Callable[[Path, Callable[[str], None]], None], folder: Path, name: str) -> int:
-    """The exit code of `work(folder, report)`. Its lines and its error, if any, go to the file `name` of the folder."""
-    with (folder / name).open("w", buffering=1, encoding="utf-8") as file:  # every line survives a crash
+    """The exit code of `work(folder, report)`, whose lines, and how it ended, go to the file `name` of the folder."""
+    file = (folder / name).open("wb", buffering=0)  # a line is there once it is written
 
-        def report(line: str) -> None:
-            file.write(line.replace("\n", " ") + "\n")
+    def report(line: str) -> None:
+        try:
+            file.write((line.replace("\n", " ") + "\n").encode(errors="replace"))
+        except OSError:
+            sys.exit(NO_ROOM)
 
+    with file:
         try:
             work(folder, report)
         except NoDriver as error:
@@ -107,8 +115,12 @@ def reporting(work: Callable[[Path, Callable[[str], None]], None], folder: Path,
             report(f"refused device {error}")
         except LaunchError as error:
             report(f"error launch {error}")
+        except StrayWrite as error:
+            report(f"error memory {error}")
         except CudaError as error:
             report(f"refused device {error}" if error.kind == "device" else f"error {error.kind} {error}")
+        except (OSError, MemoryError) as error:
+            report(f"error room {type(error).__name__}: {error}")
         else:
             return 0
     return _FAILURE
@@ -148,4 +160,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    processes.end_with_parent()
     sys.exit(main(sys.argv[1:]))

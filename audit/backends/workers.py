@@ -1,6 +1,6 @@
 """Processes that serve many bundles: starting one on a device costs more than the kernels of a case.
 
-A worker reads folders from its standard input, one a line, and answers each with a line that holds an exit code. The
+A worker reads folders from its standard input, one on each line, and answers each with an exit code on a line. The
 folder's report describes how the bundle ended. A worker ends with its first failed bundle, so that a broken context
 affects no other bundle.
 """
@@ -10,15 +10,16 @@ from __future__ import annotations
 import contextlib
 import select
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from audit import processes
 from audit.backends import child
 from audit.backends.child import Files
-from audit.backends.outcome import Outcome, TimedOut
+from audit.backends.outcome import Outcome
+from audit.processes import Excerpt
 
 
 class Worker:
@@ -26,18 +27,9 @@ class Worker:
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         self.env = dict(env)
-        with contextlib.ExitStack() as cleanup:
-            self._errors = cleanup.enter_context(tempfile.TemporaryFile())
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                start_new_session=True,
-                env=self.env,
-            )
-            cleanup.pop_all()
-        child.watch(self._process)
+        self._process = processes.start(command, env=self.env, stdin=subprocess.PIPE)
+        assert self._process.stderr
+        self._errors = Excerpt(self._process.stderr)
 
     def execute(self, folder: Path, report: Path, files: Files, limit: float) -> Outcome:
         """Execute the bundle in `folder`, like `child.execute`. The worker ends unless the outcome is Completed."""
@@ -45,22 +37,20 @@ class Worker:
         began = time.monotonic()
         if (code := self._answer(f"{folder}\n".encode(), limit)) is None:
             lines = child.reported(report)
-            self.end()
-            return TimedOut(limit, lines[-1] if lines else "the start")
+            return child.timed_out(limit, lines, self.end())
         seconds = time.monotonic() - began
-        errors = b""
-        if code != 0:
-            self._errors.seek(0)
-            errors = self._errors.read()
-            self.end()
-        return child.understood(code, child.reported(report), errors, files, seconds)
+        said = self.end() if code != 0 else ""
+        return child.understood(code, child.reported(report), said, files, seconds)
 
-    def end(self) -> None:
-        """Kill the process. Raises AuditError if it survives being killed."""
-        with contextlib.suppress(OSError):  # the pipe may hold input that the worker never read
-            self._process.stdin.close()  # type: ignore[union-attr]
-        child.end(self._process)
-        self._errors.close()
+    def end(self) -> str:
+        """Kill it, unless it has ended; what it printed. Raises AuditError where it does not let go of its device."""
+        assert self._process.stdin
+        assert self._process.stdout
+        with contextlib.suppress(OSError):  # what it never read
+            self._process.stdin.close()
+        processes.end(self._process)
+        self._process.stdout.close()
+        return child.told(b"", self._errors.content())
 
     @property
     def ended(self) -> bool:

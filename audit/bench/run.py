@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -20,9 +21,11 @@ from audit.bench.worker import FINDINGS, ORDER
 from audit.compile.cuda import CubinBuild, compile_cubin
 from audit.errors import AuditError, EvidenceError, PlanError
 from audit.plan import PlannedVariant
+from audit.processes import PARENT, package_environment
 from audit.project import Project
 from audit.records import machine
 from audit.records.bench import SCHEMA, BenchRecord, Method
+from audit.scratch import sweep
 from audit.spec import AxisValue, Bench, Binary, Case, Operator
 
 _MODULE = "audit.bench.worker"
@@ -59,6 +62,7 @@ def bench(
 
     Raises PlanError if there is nothing to bench, ToolMissing without a GPU, AuditError if the measuring process fails.
     """
+    sweep()
     began = time.monotonic()
     operator, shape = project.shape(shape_name)
     declared = _declared(operator, axes)
@@ -152,7 +156,12 @@ def _measure(folder: Path, limit: float, say: Callable[[str], None]) -> BenchRes
     last = ""
     deadline = time.monotonic() + limit
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=cuda.environment(), errors="replace"
+        command,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**package_environment(), PARENT: str(os.getpid())},
+        errors="replace",
     ) as process:
         watch = threading.Timer(limit, process.kill)
         watch.start()

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from audit import processes
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
 from audit.backends.launches import LaunchError
 from audit.bench.arrays import DeviceComparison
@@ -75,4 +76,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    processes.end_with_parent()
     sys.exit(main(sys.argv[1:]))

@@ -62,7 +62,7 @@ COLUMNS = ("V subnormal codes", "at unit scale", "max \\|V\\|", "max \\|score\\|
 
 
 def table(facts: tuple[Facts, ...]) -> str:
-    """The figures as a Markdown table, one row a capture."""
+    """The figures as a Markdown table, one row for each capture."""
     lines = ["| capture | " + " | ".join(COLUMNS) + " |", "| --- |" + " ---: |" * len(COLUMNS)]
     lines += [
         f"| {f.id} | {f.v_subnormal_codes:.2%} | {f.v_subnormal_unit_scale:.1%} | {f.v_largest:.2f} "

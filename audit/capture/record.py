@@ -96,6 +96,6 @@ def _require_distinct(records: Sequence[ManifestEntry]) -> None:
         digests = {record.tensors[name].sha256 for record in records}
         if len(digests) != len(records):
             raise CaptureError(
-                f"{name}: expected {len(records)} different tensors, one a layer and rank, but got {len(digests)}; "
-                "the hook captured one tensor under several names"
+                f"{name}: expected {len(records)} different tensors, one for each layer and rank, but got "
+                f"{len(digests)}; the hook captured one tensor under several names"
             )

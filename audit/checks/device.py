@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from audit.checks.bytes import compare_bytes, tallied_once
-from audit.checks.result import Result
+from audit.checks.result import Result, settled
 from audit.checks.view import View
 from audit.compile.host import TARGETS
 from audit.compile.tensor_cores import model_of
@@ -16,7 +16,8 @@ from audit.compile.tensor_cores import model_of
 def graph(view: View) -> Iterator[Result]:
     """One graph, captured before the first step and replayed for each, produces the bytes of the plain launches."""
     pairs = zip(view.graph, view.steps, strict=False)
-    yield from tallied_once(compare_bytes(view, step, view, plain, "graph", "plain launches") for step, plain in pairs)
+    found = [compare_bytes(view, step, view, plain, "graph", "plain launches") for step, plain in pairs]
+    yield from tallied_once(settled(found))
 
 
 def host(view: View) -> Iterator[Result]:
@@ -27,7 +28,8 @@ def host(view: View) -> Iterator[Result]:
     """
     comparable, reason = _models(view)
     pairs = zip(view.steps, view.on_host, strict=False)
-    for result in tallied_once(compare_bytes(view, step, view, other, "host", "the host") for step, other in pairs):
+    found = settled(compare_bytes(view, step, view, other, "host", "the host") for step, other in pairs)
+    for result in tallied_once(found):
         verdict = result.verdict if comparable or result.verdict == "pass" else "inconclusive"
         yield msgspec.structs.replace(result, verdict=verdict, detail=f"{result.detail}; {reason}")
 

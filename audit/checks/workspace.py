@@ -12,11 +12,13 @@ from audit.checks.view import View
 
 def workspace(view: View) -> Iterator[Result]:
     """Outputs and workspaces: no poison inside the written region, only poison outside it."""
+    total = dict.fromkeys((buffer.name for buffer in view.results), 0)
     for step in view.steps:
         wrong, where, counted, first = 0, "", 0, ""
         for name, written in view.written(step).items():
             poisoned = view.poisoned(step, name)
             counted += int(written.sum())
+            total[name] += int(written.sum())
             for bad, what in (
                 (written & poisoned, "not written"),
                 (~written & ~poisoned, "written, must not be"),
@@ -34,3 +36,14 @@ def workspace(view: View) -> Iterator[Result]:
             Figure.of(wrong),
             Figure.of(0),
         )
+    outputs = [buffer.name for buffer in view.results if buffer.role == "out"] or list(total)
+    for name in total:
+        reason = ""
+        if view.bundle.slot(name).size == 0:
+            reason = f"{name} has no elements in this case"
+        elif total[name] == 0 and name in outputs:
+            reason = f"no step of this case must write an element of {name}"
+        if reason:
+            yield Result("workspace", "inconclusive", reason, where=name)
+    if not total:
+        yield Result("workspace", "inconclusive", "the operator has neither outputs nor workspaces")

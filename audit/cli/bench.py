@@ -65,6 +65,7 @@ def command(
     Each variant is compared first, in this very build: one that differs in a byte is not timed, and the exit code is 3.
     Times are reported, not judged.
     """
+    planning.checked_time_limit(time_limit)
     project = find_project(project_folder)
     name = chosen_shape(project, shape)
     require_variants(project, name, variants)
@@ -76,7 +77,7 @@ def command(
         )
     cuda.require_device()
     planned = planning.planned_variants(operator, variants, full=True)
-    partial = draft(out or project.runs, name)
+    partial = draft(out or project.own_runs(), name)
     record = bench(
         project,
         name,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from audit.cli.exit_codes import FINDINGS
+from audit.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from audit.capture.store import CaptureStore
@@ -52,9 +52,9 @@ def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
         require_free(root / plan.name, replace=replace)
     made = record(plan, recipe.resolve().parent, lambda line: click.echo(line, err=True))
     if check:
-        with tempfile.TemporaryDirectory(prefix="kernel-audit-capture-") as scratch:
-            publish(Path(scratch) / plan.name, made.manifest, made.files)
-            _report_check(store, CaptureStore(Path(scratch)), plan.name)
+        with scratch_folder() as scratch:
+            publish(scratch / plan.name, made.manifest, made.files)
+            _report_check(store, CaptureStore(scratch), plan.name)
         return
     publish(root / plan.name, made.manifest, made.files, replace=replace)
     _report_set(store, plan.name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Before numpy is loaded: cases run side by side on all cores, and threads inside each product only get in their way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-_NAME = "audit"
+_NAME, _COMPLETION = "audit", "_AUDIT_COMPLETE"
 _COMMANDS = {
     "run": "Audit every planned case of a shape.",
     "sanitize": "Look for races, stray accesses and uninitialised reads.",
@@ -89,23 +89,39 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Entry point of the command `audit`."""
+    """The command in this very process; it exits."""
+    sys.exit(command_line())
+
+
+def command_line() -> int:
+    """The exit code of the command that `sys.argv` gives. Nothing but its own end makes it 0."""
     try:
         code = cli.main(prog_name=_NAME, standalone_mode=False)  # click returns the code of its own Exit here
     except AuditError as error:
-        click.echo(f"{_NAME}: {error}", err=True)
-        sys.exit(USAGE)
+        return _failed(str(error), USAGE)
     except click.ClickException as error:
         error.show()
-        sys.exit(USAGE)
+        return USAGE
     except (click.Abort, KeyboardInterrupt):
-        click.echo(f"{_NAME}: interrupted; what was running left no record", err=True)
-        sys.exit(INCONCLUSIVE)
-    except Exception as error:
-        from audit.cli.crash import describe_crash
+        return _failed("interrupted; what was running left no record", INCONCLUSIVE)
+    except BaseException as error:
+        if not isinstance(error, SystemExit) or _COMPLETION not in os.environ:
+            return _crashed(error)
+        code = error.code  # click has printed what completes a word
+    return code if isinstance(code, int) else PASS
 
+
+def _crashed(error: BaseException) -> int:
+    from audit.cli.crash import describe_crash, describe_shortage
+
+    if shortage := describe_shortage(error):
+        return _failed(shortage, INCONCLUSIVE)
+    sentence, code = describe_crash(error)
+    if code != USAGE:
         traceback.print_exc()
-        sentence, crash_code = describe_crash(error)
-        click.echo(f"{_NAME}: {sentence}", err=True)
-        sys.exit(crash_code)
-    sys.exit(code if isinstance(code, int) else PASS)
+    return _failed(sentence, code)
+
+
+def _failed(sentence: str, code: int) -> int:
+    click.echo(f"{_NAME}: {sentence}", err=True)
+    return code

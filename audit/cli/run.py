@@ -118,7 +118,7 @@ def command(
     verdicts = []
     for plan in plans:
         with Progress(plan.shape, plan.audits) as progress:
-            record, folder = run(project, plan, out or project.runs, words, on_audit=progress.advance)
+            record, folder = run(project, plan, out or project.own_runs(), words, on_audit=progress.advance)
         if as_json:
             click.echo(_json(record, folder))
         else:
@@ -182,6 +182,14 @@ def _text(record: RunRecord, folder: Path) -> str:
         lines.append(
             f"inconclusive vacuity: no check of this plan can tell a right result from {', '.join(summary.vacuous)}"
         )
+    if summary.indistinguishable:
+        lines.append(
+            "inconclusive arguments: exchanging them changes nothing in any case of this plan; add a case in which "
+            "they differ, or pass one name for both\n"
+            + "\n".join(f"{'':13}{pair}" for pair in summary.indistinguishable[:_SHOWN])
+        )
+        if len(summary.indistinguishable) > _SHOWN:
+            lines.append(f"{'':13}... and {len(summary.indistinguishable) - _SHOWN} more")
     lines += [
         f"{summary.verdict}: {summary.passed} passed, {summary.failed} failed, {summary.inconclusive} inconclusive, "
         f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s",

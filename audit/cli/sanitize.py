@@ -103,7 +103,7 @@ def command(
         )
         with Progress(plan.shape, plan.checks) as progress:
             record, folder = sanitize(
-                project, plan, engine, out or project.runs, words, pages, on_check=progress.advance
+                project, plan, engine, out or project.own_runs(), words, pages, on_check=progress.advance
             )
         if as_json:
             click.echo(_json(record, folder))

@@ -7,17 +7,25 @@ import platform
 import re
 import shlex
 import shutil
-import subprocess
+import signal
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from audit.errors import CompileError, ToolMissing
+from audit import processes
+from audit.errors import CompileError, MachineError, ToolMissing
 
 _CANDIDATES = ("g++", "c++", "clang++")
 _NEEDED = ("avx2", "fma", "f16c")
 _ERRORS_SHOWN = 5
+TIME_LIMIT = 600.0  # seconds, for one call of a compiler
+_ANSWER_LIMIT = 60.0  # seconds, for a question about itself
+_SHORTAGE = re.compile(
+    r"No space left on device|Disk quota exceeded|File too large|Read-only file system|Input/output error"
+    r"|[Cc]annot allocate memory|out of memory allocating|(?:virtual )?memory exhausted|Too many open files"
+    r"|Resource temporarily unavailable|signal terminated program|terminated with signal|internal compiler error"
+)
 _INSTALL = "install one (Debian, Ubuntu: `apt-get install g++`; Fedora: `dnf install gcc-c++`) or set CXX"
 
 _COMMON_FLAGS = (
@@ -45,16 +53,33 @@ class Compiler(msgspec.Struct, frozen=True):
         """The flags of every host build. On x86-64 the baseline is AVX2 and FMA, whatever else the machine has."""
         return _COMMON_FLAGS + (_X86_FLAGS if X86 else ())
 
-    def run(self, arguments: Sequence[str | Path], cwd: Path) -> None:
-        """Run the compiler. Raises CompileError with its first errors."""
+    def run(self, arguments: Sequence[str | Path], cwd: Path, scratch: Path) -> None:
+        """Compile or link, with temporary files in `scratch`.
+
+        Raises CompileError with the compiler's first errors, MachineError where it is not the source that is wrong.
+        """
         command = [*self.command, *map(str, arguments)]
-        result = subprocess.run(
-            command, cwd=cwd, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"}
+        env = {**os.environ, "LC_ALL": "C", "TMPDIR": str(scratch)}
+        done = processes.run(command, TIME_LIMIT, cwd=cwd, env=env)
+        said = done.errors.decode(errors="replace")
+        require_compiler_end(self.command[0], done.code, said)
+        if done.code != 0:
+            raise CompileError(_first_errors(said) or f"{shlex.join(command)} ended with {done.code}")
+
+
+def require_compiler_end(name: str, code: int | None, said: str) -> None:
+    """Raise MachineError where a compiler ended with `code` (None: it was stopped) for no reason of the source's."""
+    if code is None:
+        raise MachineError(
+            f"{name} did not end within {TIME_LIMIT:g} s and was stopped; nothing was judged. Make its source simpler"
         )
-        if result.returncode != 0:
-            raise CompileError(
-                _first_errors(result.stderr) or f"{shlex.join(command)} ended with exit code {result.returncode}"
-            )
+    if code < 0:
+        raise MachineError(
+            f"{name} was killed by {signal.Signals(-code).name}; nothing was judged. Look for too little memory"
+        )
+    for line in said.splitlines() if code else ():
+        if _SHORTAGE.search(line) and "#error" not in line and not line.startswith(" "):
+            raise MachineError(f"{name}: {line}; nothing was judged. Free what is short, or set CXX or TMPDIR")
 
 
 def find_compiler() -> Compiler:
@@ -67,13 +92,13 @@ def find_compiler() -> Compiler:
             f"CXX={configured}: no such program; {_INSTALL}" if configured else f"no C++ compiler found; {_INSTALL}"
         )
     require_cpu()
-    result = subprocess.run([*command, "--version"], capture_output=True, text=True, check=False)
-    if result.returncode != 0:
-        raise ToolMissing(
-            f"{path} --version ended with exit code {result.returncode}: {result.stderr.strip()[:200]}; {_INSTALL}"
-        )
+    asked = processes.run([*command, "--version"], _ANSWER_LIMIT)
+    output, errors = asked.output.decode(errors="replace"), asked.errors.decode(errors="replace")
+    if asked.code != 0 or not output.strip():
+        how = f"did not answer within {_ANSWER_LIMIT:g} s" if asked.code is None else f"ended with {asked.code}"
+        raise ToolMissing(f"{path} --version {how}: {errors.strip()[:200]}; {_INSTALL}")
     fixed = "".join(f" {argument}" for argument in command[1:])
-    return Compiler(tuple(command), f"{os.path.realpath(path)}{fixed}: {result.stdout.splitlines()[0]}")
+    return Compiler(tuple(command), f"{os.path.realpath(path)}{fixed}: {output.splitlines()[0]}")
 
 
 def require_cpu(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:

@@ -175,8 +175,9 @@ def _compile(
             folder / "kernel.o",
         ],
         cwd=root,
+        scratch=folder,
     )
-    compiler.run([*link_flags, folder / "kernel.o", *objects, "-o", folder / _PROGRAM], cwd=root)
+    compiler.run([*link_flags, folder / "kernel.o", *objects, "-o", folder / _PROGRAM], cwd=root, scratch=folder)
     (folder / "kernel.o").unlink()
 
 
@@ -190,7 +191,7 @@ def _runtime_object(compiler: Compiler, flags: Sequence[str], path: Path, cache:
 
     def build(folder: Path) -> None:
         prefix = f"-ffile-prefix-map={SIMT.parent}=audit"
-        compiler.run([*flags, prefix, "-c", path, "-o", folder / _OBJECT], cwd=SIMT.parent)
+        compiler.run([*flags, prefix, "-c", path, "-o", folder / _OBJECT], cwd=SIMT.parent, scratch=folder)
 
     return cached_folder(cache, "runtime", build_key(parts), (_OBJECT,), build) / _OBJECT
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import Literal
 
 import msgspec
 
+from audit import processes
 from audit.compile.compiler import X86, Compiler
 from audit.errors import ToolMissing
+
+_ANSWER_LIMIT = 60.0  # seconds, for a question about the compiler
 
 Sanitizer = Literal["", "thread", "address", "valgrind"]
 """The instrumentation of a host program; with `valgrind` every load of a kernel queries memcheck."""
@@ -92,10 +94,10 @@ def _requirements(compiler: Compiler, wanted: Instrumentation) -> list[tuple[str
     """The required library and header, each with whether it is present."""
     requirements = []
     if wanted.library:
-        query = [*compiler.command, f"-print-file-name={wanted.library}"]
-        answer = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
-        requirements.append((wanted.library, os.path.isabs(answer)))  # g++ prints the bare name if it finds none
+        asked = [*compiler.command, f"-print-file-name={wanted.library}"]
+        answer = processes.run(asked, _ANSWER_LIMIT).output.decode(errors="replace").strip()
+        requirements.append((wanted.library, os.path.isabs(answer)))  # the bare name where it is not found
     if wanted.header:
-        trial = [*compiler.command, "-E", "-include", wanted.header, "-x", "c++", os.devnull, "-o", os.devnull]
-        requirements.append((wanted.header, subprocess.run(trial, capture_output=True, check=False).returncode == 0))
+        tried = [*compiler.command, "-E", "-include", wanted.header, "-x", "c++", os.devnull, "-o", os.devnull]
+        requirements.append((wanted.header, processes.run(tried, _ANSWER_LIMIT).code == 0))
     return requirements

@@ -36,10 +36,10 @@ def tokens(source: str, start: int = 0, end: int | None = None) -> Iterator[Toke
     stop = len(source) if end is None else end
     position, line_is_empty = start, start == 0 or source[start - 1] == "\n"
     while position < stop:
-        found = _TOKEN.match(source, position, stop)
-        assert found is not None  # `mark` matches any character
-        kind = found.lastgroup or "mark"
-        if kind == "mark" and found.group() == "#" and line_is_empty:
+        match = _TOKEN.match(source, position, stop)
+        assert match is not None  # `mark` matches any character
+        kind = match.lastgroup or "mark"
+        if kind == "mark" and match.group() == "#" and line_is_empty:
             last = _directive_end(source, position, stop)
             yield Token("directive", source[position:last], position, last)
             position = last
@@ -48,18 +48,18 @@ def tokens(source: str, start: int = 0, end: int | None = None) -> Iterator[Toke
             line_is_empty = True
         elif kind != "blank":
             line_is_empty = False
-            yield Token(kind, found.group(), position, found.end())
-        position = found.end()
+            yield Token(kind, match.group(), position, match.end())
+        position = match.end()
 
 
 def _directive_end(source: str, start: int, stop: int) -> int:
     """The end of a directive: the first newline that is neither continued nor inside a comment."""
     position = start
     while position < stop:
-        found = _TOKEN.match(source, position, stop)
-        if found is None or found.lastgroup == "newline":
+        match = _TOKEN.match(source, position, stop)
+        if match is None or match.lastgroup == "newline":
             return position
-        position = found.end()
+        position = match.end()
     return stop
 
 

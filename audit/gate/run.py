@@ -51,8 +51,9 @@ def gate(
     evidence = [verify(home, project) for place in policy.retained for home in _below(project.root / place)]
     known = {one.path.resolve() for one in evidence}
     evidence += [verify(home, project) for path in given for home in _given(path) if home.resolve() not in known]
-    runner = _Runner(project, evidence, runs or project.runs, command, log)
-    fresh = [verify(path, project) for path in runner.run(policy)] if may_run and not given else []
+    may_run = may_run and not given
+    runner = _Runner(project, evidence, runs or (project.own_runs() if may_run else project.runs), command, log)
+    fresh = [verify(path, project) for path in runner.run(policy)] if may_run else []
     verdict = decide(
         project,
         name,

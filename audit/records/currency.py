@@ -1,4 +1,4 @@
-"""Are the sources and captures that evidence records still those of the project's working tree?"""
+"""Compares the sources and captures in a record with those of the project's working tree."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _OF_A_REVISION = re.compile(r".+@[0-9a-f]{12}-.+")
 
 
 class Staleness(msgspec.Struct, frozen=True):
-    """What has changed since: source -> how, capture -> how, and the builds that the sources went into."""
+    """The changes since a record: source -> change, capture -> change, and the builds that use changed sources."""
 
     sources: dict[str, str] = {}
     captures: dict[str, str] = {}
     builds: tuple[str, ...] = ()
 
     def told(self) -> tuple[str, ...]:
-        """Each file or capture with what became of it."""
+        """Each changed file or capture with its change."""
         return tuple(f"{name} {how}" for name, how in (*self.sources.items(), *self.captures.items()))
 
 
 def stale(record: Record, project: Project) -> Staleness:
-    """What a record's builds and captures were made from, where that is another thing now.
+    """The sources of a record's builds, and its captures, that have changed since.
 
-    Builds of another git revision are compared with nothing: their sources are that revision's.
+    Builds of another git revision are not compared, because their sources are those of that revision.
     """
     builds = {key: build for key, build in record.builds.items() if not _OF_A_REVISION.fullmatch(key)}
     sources = dict(_sources(builds, project))
@@ -56,7 +56,7 @@ def _captures(used: Mapping[str, str | None], project: Project) -> Iterator[tupl
     if not used:
         return
     if project.captures is None:
-        yield from ((name, "is gone: the project names no captures") for name in used)
+        yield from ((name, "is gone: [tool.kernel-audit] names no folder of captures") for name in used)
         return
     captures = CaptureStore(project.captures)
     for name, digest in used.items():
@@ -66,4 +66,4 @@ def _captures(used: Mapping[str, str | None], project: Project) -> Iterator[tupl
             yield name, f"cannot be loaded: {error}"
             continue
         if loaded.manifest_sha256 != digest:
-            yield name, "has changed: its manifest is another"
+            yield name, "has changed: its manifest has another sha256"

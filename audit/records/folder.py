@@ -1,8 +1,8 @@
-"""A folder of evidence on disk, whatever its record is: written aside, renamed when whole, never overwritten.
+"""The folder of a record on disk: written aside, renamed when complete, never overwritten.
 
-A run writes into `.<name>.partial`; nothing that a reader accepts exists before the last rename. A whole folder
-lists every file in SHA256SUMS, readable by `sha256sum -c`. Its page is rendered afterwards and added: whatever goes
-wrong with a page costs no record.
+A run writes into `.<name>.partial`, which no reader accepts; the last step renames it. A complete folder lists every
+file in SHA256SUMS, which `sha256sum -c` can check. Its page is rendered afterwards and added: whatever goes wrong with
+a page costs no record.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _Record = TypeVar("_Record")
 
 
 class Partial:
-    """A run's folder while it runs. `seal` makes it evidence; without that it stays a visible partial.
+    """A run's folder during the run. `seal` completes it; without that it stays a visible partial folder.
 
-    `first` is what stands in it before anything runs. Raises EvidenceError where `runs` cannot be written, or lies in
-    a record.
+    `first` holds the files to write before anything runs. Raises EvidenceError if `runs` is not writable, or lies in a
+    record.
     """
 
     def __init__(self, runs: Path, label: str, first: Mapping[str, bytes]) -> None:
@@ -47,8 +47,8 @@ class Partial:
         self.started = now.isoformat(timespec="seconds")
         self.first = dict(first)
         try:
-            _make(runs)
-            self.final, self.folder = _claimed(runs, f"{now:%Y%m%dT%H%M%SZ}-{label}")
+            runs.mkdir(parents=True, exist_ok=True)
+            self.final, self.folder = _claim(runs, f"{now:%Y%m%dT%H%M%SZ}-{label}")
             for name, content in first.items():
                 write(self.folder / name, content)
         except OSError as error:
@@ -57,28 +57,31 @@ class Partial:
             ) from None
 
     def seal(self, files: Mapping[str, bytes]) -> Path:
-        """Write the files beside the first ones, flush them to disk, rename; the whole folder."""
-        whole = {**files, **self.first}
+        """Write the files beside the first ones, flush them to disk, and rename the folder. Returns it."""
+        all_files = {**files, **self.first}
         try:
-            for name in whole.keys() - self.first.keys():
-                write(self.folder / name, whole[name])
-            write(self.folder / SUMS, sums(whole))
+            for name in all_files.keys() - self.first.keys():
+                write(self.folder / name, all_files[name])
+            write(self.folder / SUMS, sums(all_files))
             flush_folder(self.folder)
             self.folder.rename(self.final)
             flush_folder(self.final.parent)
         except OSError as error:
-            raise EvidenceError(f"{self.folder}: evidence could not be completed ({error.strerror})") from None
+            raise EvidenceError(
+                f"{self.folder}: evidence could not be completed ({error.strerror}); free space or permissions, then "
+                "run again"
+            ) from None
         return self.final
 
 
 def verified(folder: Path, wanted: Collection[str] | None = None) -> dict[str, bytes]:
-    """Those of the wanted files that are listed (None: all), unpacked, after every listed file was found unchanged.
+    """The wanted files of a folder (None: all listed ones), unpacked, after a check of every listed file.
 
-    EvidenceError says what is wrong with the folder.
+    Raises EvidenceError if the folder is altered or incomplete.
     """
     if folder.name.endswith(".partial"):
-        raise EvidenceError(f"{folder}: this run did not finish; it is no evidence")
-    found = {}
+        raise EvidenceError(f"{folder}: this run did not finish, so its folder is incomplete; run it again")
+    files = {}
     for name, recorded in listed(folder).items():
         file = folder / name
         content = read_listed(folder, name)
@@ -87,46 +90,50 @@ def verified(folder: Path, wanted: Collection[str] | None = None) -> dict[str, b
         if hashlib.sha256(content).hexdigest() != recorded:
             raise EvidenceError(f"{file}: expected sha256 {recorded[:16]}..., but the file differs: it was altered")
         if wanted is None or packing.plain(name) in wanted:
-            found[packing.plain(name)] = packing.unpacked(name, content, folder)
-    return found
+            files[packing.plain(name)] = packing.unpacked(name, content, folder)
+    return files
 
 
-def require(found: Mapping[str, bytes], names: Collection[str], folder: Path) -> None:
-    """Raise EvidenceError where a name is not among what was found."""
-    if not all(name in found for name in names):
-        raise EvidenceError(f"{folder / SUMS}: expected {' and '.join(names)} to be listed")
+def require(files: Mapping[str, bytes], names: Collection[str], folder: Path) -> None:
+    """Raise EvidenceError unless all names are among the files."""
+    if missing := [name for name in names if name not in files]:
+        raise EvidenceError(
+            f"{folder / SUMS}: expected {' and '.join(names)} to be listed, but it lacks {' and '.join(missing)}"
+        )
 
 
 def encode(record: msgspec.Struct) -> bytes:
-    """A record as the JSON that stands on disk."""
+    """The JSON of a record, as written to disk."""
     return msgspec.json.format(msgspec.json.encode(record), indent=1)
 
 
 def decode(raw: bytes, where: Path, kind: type[_Record], schema: int, *older: int) -> _Record:
-    """A record from its JSON, the schema version checked first; EvidenceError for any other or malformed.
+    """A record from its JSON. Raises EvidenceError for malformed JSON or an unknown schema version.
 
-    `older` versions are read too: what they lack has a default.
+    `older` versions are accepted too; fields that they lack have defaults.
     """
     try:
         version = msgspec.json.decode(raw, type=_Versioned).schema
         if version not in (schema, *older):
-            raise EvidenceError(f"{where}: expected schema {schema}, but got {version}; use a version that knows it")
+            raise EvidenceError(
+                f"{where}: expected schema {schema}, but got {version}; use a version of kernel-audit that knows it"
+            )
         return msgspec.json.decode(raw, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise EvidenceError(f"{where}: {error}") from None
 
 
 def latest(runs: Path, *records: str) -> Path:
-    """The newest whole folder in a runs folder that holds one of these records."""
-    whole = {path.parent for record in records for path in runs.glob(f"*/{record}*")}
-    seen = sorted(folder for folder in whole if not folder.name.startswith("."))
-    if not seen:
-        raise EvidenceError(f"{runs}: no evidence there yet; make some with `audit run --shape NAME`")
-    return seen[-1]
+    """The newest complete folder in a runs folder that holds one of these records."""
+    folders = {path.parent for record in records for path in runs.glob(f"*/{record}*")}
+    complete = sorted(folder for folder in folders if not folder.name.startswith("."))
+    if not complete:
+        raise EvidenceError(f"{runs}: expected a record, but there is none; make one with `audit run --shape NAME`")
+    return complete[-1]
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a new file and flush it to disk; FileExistsError where there is one."""
+    """Write a new file and flush it to disk. Raises FileExistsError if it exists."""
     with path.open("xb") as file:
         file.write(content)
         file.flush()
@@ -247,7 +254,7 @@ def write_output(file: Path, content: bytes) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Flush a folder's names to disk."""
+    """Flush a folder's entries to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -260,7 +267,7 @@ class _Versioned(msgspec.Struct):
 
 
 def sums(files: Mapping[str, bytes]) -> bytes:
-    """What SHA256SUMS holds for these files."""
+    """The content of SHA256SUMS for these files."""
     return _lines({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
 
 
@@ -269,33 +276,25 @@ def _lines(digests: Mapping[str, str]) -> bytes:
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """Name -> sha256 of every file that a folder of evidence lists; EvidenceError where a line is not as `sums` writes
-    it."""
+    """Name -> sha256 of every file that a record's folder lists. Raises EvidenceError for a malformed line."""
     try:
         content = read_plain(folder / SUMS)
     except OSError:
-        raise EvidenceError(f"{folder}: expected a folder of evidence with a {SUMS} that is a plain file") from None
+        raise EvidenceError(
+            f"{folder}: expected a folder of evidence with a plain file {SUMS}, but found none"
+        ) from None
     lines = [_LINE.fullmatch(line) for line in content.removesuffix(b"\n").split(b"\n")]
     try:
-        found = {line["name"].decode(): line["digest"].decode() for line in lines if line is not None}
+        digests = {line["name"].decode(): line["digest"].decode() for line in lines if line is not None}
     except UnicodeDecodeError:
-        found = {}
-    if len(found) != len(lines) or not content.endswith(b"\n"):
+        digests = {}
+    if len(digests) != len(lines) or not content.endswith(b"\n"):
         raise EvidenceError(f"{folder / SUMS}: expected lines of a sha256, two spaces and a name; it was altered")
-    return found
+    return digests
 
 
-def _make(runs: Path) -> None:
-    """A folder of runs that is made here ignores itself in git; one that was there is left as it is."""
-    try:
-        runs.mkdir(parents=True)
-    except FileExistsError:
-        return
-    (runs / ".gitignore").write_text("*\n")
-
-
-def _claimed(runs: Path, stem: str) -> tuple[Path, Path]:
-    """A name that no other run has, and its partial folder, made: two that start at once never share one."""
+def _claim(runs: Path, stem: str) -> tuple[Path, Path]:
+    """An unused name and its new partial folder. Two runs that start at once never share one."""
     for _ in range(_NAMES_TRIED):
         final = runs / f"{stem}-{secrets.token_hex(3)}"
         folder = runs / f".{final.name}.partial"
@@ -306,4 +305,4 @@ def _claimed(runs: Path, stem: str) -> tuple[Path, Path]:
         if not final.exists():
             return final, folder
         folder.rmdir()
-    raise EvidenceError(f"{runs}: no free name was found for {stem}; clear the folder")
+    raise EvidenceError(f"{runs}: no free name was found for {stem}; empty the folder")

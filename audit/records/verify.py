@@ -1,9 +1,8 @@
-"""Is evidence still what it was, does it agree with itself, and is it about the sources that stand here now?
+"""Verifies a record: are its bytes unaltered, do its parts agree, and are its sources those of the project?
 
-Four things can be wrong with a folder of evidence. *Altered*: a byte is not the recorded one, or a file is nobody's.
-*Contradictory*: its parts do not agree (plan and results, results and summary, record and page). *Not whole*: something
-planned, or a file, is missing, or the record cannot be read. *Stale*: a source or capture in the project is another one
-by now.
+A record can have four kinds of flaws. *Altered*: a byte differs from the recorded one, or a file is not listed.
+*Contradictory*: its parts disagree (plan and results, results and summary, record and page). *Not whole*: a planned
+result or a file is missing, or the record cannot be read. *Stale*: a source or capture of the project has changed.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _SHOWN = re.compile(rb'<meta name="kernel-audit-record" content="([^"]*)">')
 
 
 class Flaw(msgspec.Struct, frozen=True):
-    """One thing that is wrong with a folder, in a sentence."""
+    """One flaw of a folder, in a sentence."""
 
     kind: FlawKind
     what: str
@@ -42,7 +41,7 @@ class Flaw(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Verification:
-    """A folder of evidence after it was looked at; `record` is None where it could not be read unaltered."""
+    """The result for one folder; `record` is None if it is altered or cannot be read."""
 
     path: Path
     record: Record | None
@@ -51,25 +50,25 @@ class Verification:
 
     @property
     def verdict(self) -> Verdict:
-        """Fail: altered or contradictory; inconclusive: stale or not whole."""
+        """Fail if altered or contradictory, inconclusive if stale or not whole."""
         if any(flaw.kind in _FAILS for flaw in self.flaws):
             return "fail"
         return "inconclusive" if self.flaws else "pass"
 
     @property
     def sound(self) -> bool:
-        """Whether its record may be believed, be it of sources that have changed since."""
+        """Whether its record can be trusted, possibly for sources that have changed since."""
         return self.record is not None and all(flaw.kind == "stale" for flaw in self.flaws)
 
     def told(self) -> str:
-        """All that is wrong, by kind; or what is right."""
+        """All flaws with their kinds, or that there are none."""
         if not self.flaws:
-            return "whole, and of the sources that stand here"
+            return "complete, unaltered, and of the project's current sources"
         return "; ".join(f"{flaw.kind}: {flaw.what}" for flaw in self.flaws)
 
 
 def verify(path: Path, project: Project) -> Verification:
-    """Look at one folder of evidence (or at the record in it); nothing is raised for what is wrong with it."""
+    """Verify the folder of one record, or the record in it. Flaws do not raise errors."""
     home = home_of(path)
     try:
         files = _files(home)
@@ -78,13 +77,13 @@ def verify(path: Path, project: Project) -> Verification:
         return Verification(home, None, (Flaw("altered" if listing else "not whole", str(error)),))
     if flaws := [*_bytes(home, files)]:
         return Verification(home, None, tuple(flaws))
-    there = {packing.plain(name) for name in files}
-    kind = next((kind for kind in KINDS if kind.file in there), None)
+    names = {packing.plain(name) for name in files}
+    kind = next((kind for kind in KINDS if kind.file in names), None)
     if kind is None:
         return Verification(
-            home, None, (Flaw("not whole", f"{home}: expected one of {', '.join(FILES)} to be listed"),)
+            home, None, (Flaw("not whole", f"{home}: expected one of {', '.join(FILES)} in {folder.SUMS}"),)
         )
-    if missing := [needed for needed in kind.beside if needed not in there]:
+    if missing := [needed for needed in kind.beside if needed not in names]:
         return Verification(home, None, (Flaw("not whole", f"{home}: lacks {', '.join(missing)}"),))
     try:
         files = {packing.plain(name): packing.unpacked(name, content, home) for name, content in files.items()}
@@ -95,7 +94,7 @@ def verify(path: Path, project: Project) -> Verification:
     contradictions += [Flaw("contradictory", what) for what in kind.disagrees(record, files)]
     contradictions += [Flaw("contradictory", what) for what in _page(home, kind, record, files)]
     if STATEMENT in files and not statement.agrees(files, kind.name, kind.file, kind.files):
-        contradictions.append(Flaw("contradictory", f"{STATEMENT} is not the statement about this record"))
+        contradictions.append(Flaw("contradictory", f"{STATEMENT} does not describe this record"))
     lacking = [Flaw("not whole", what) for what in kind.lacks(record)]
     changed = stale(record, project)
     return Verification(
@@ -104,23 +103,25 @@ def verify(path: Path, project: Project) -> Verification:
 
 
 def find_records(path: Path) -> tuple[Path, ...]:
-    """The folders of evidence at or below a path; a path that is none and holds none is its own answer.
+    """The folders of records at or below a path, or the path itself if there are none.
 
-    Folders of runs that did not finish are left out, unless one is named.
+    Unfinished folders are omitted, unless one is named.
     """
     home = home_of(path)
     if (home / folder.SUMS).is_file() or any(packing.lies(home, name) for name in FILES):
         return (home,)
     marks = (folder.SUMS, *FILES)
-    found = {file.parent for mark in marks for file in home.rglob(mark)}
-    inside = sorted(each for each in found if not any(part.startswith(".") for part in each.relative_to(home).parts))
-    return tuple(inside) or (home,)
+    folders = {file.parent for mark in marks for file in home.rglob(mark)}
+    finished = sorted(
+        each for each in folders if not any(part.startswith(".") for part in each.relative_to(home).parts)
+    )
+    return tuple(finished) or (home,)
 
 
 def _files(home: Path) -> dict[str, bytes]:
-    """Every listed file that is there, by name; one that may not be read has no content."""
+    """The content of every listed file that exists and is a plain file of acceptable size, by name."""
     if _unfinished(home):
-        raise EvidenceError(f"{home}: this run did not finish; it is no evidence")
+        raise EvidenceError(f"{home}: this run did not finish, so its folder is incomplete; run it again")
     found = {name: folder.read_listed(home, name) for name in folder.listed(home)}
     return {name: content for name, content in found.items() if content is not None}
 
@@ -135,37 +136,37 @@ def _bytes(home: Path, files: dict[str, bytes]) -> Iterator[Flaw]:
         if name not in files:
             yield Flaw(
                 "not whole",
-                f"{home / name}: listed in {folder.SUMS}, but missing, too large, or no plain file of this folder",
+                f"{home / name}: listed in {folder.SUMS}, but missing, too large, or not a plain file of this folder",
             )
         elif hashlib.sha256(files[name]).hexdigest() != digest:
             yield Flaw("altered", f"{home / name}: expected sha256 {digest[:16]}..., but the file differs")
     for name in _others(home, listed):
         if files.keys() != listed.keys() or not folder.is_rendered(name):
-            yield Flaw("altered", f"{home / name}: {folder.SUMS} does not list it")
+            yield Flaw("altered", f"{home / name}: not listed in {folder.SUMS}")
     if files.keys() == listed.keys() and folder.read_listed(home, folder.SUMS) != folder.sums(files):
-        yield Flaw("altered", f"{home / folder.SUMS}: not as it was written")
+        yield Flaw("altered", f"{home / folder.SUMS}: expected exactly the lines of the listed files")
 
 
 def _others(home: Path, listed: Collection[str]) -> list[str]:
-    """What lies in a folder and is not listed; signatures are made later, and lie beside what they sign."""
+    """The files that are not listed. Signatures are made later and are beside the signed file."""
     names = (file.name for file in sorted(home.iterdir()))
     known = {*listed, folder.SUMS}
     return [name for name in names if name not in known and not name.startswith(f"{STATEMENT}.")]
 
 
 def _unlisted(home: Path, files: Mapping[str, bytes], digest: str) -> Iterator[Flaw]:
-    """A run that was killed while it added its page leaves some of it unlisted: only what is this record's is right."""
+    """A run that was killed while it added its page leaves files that are not listed; each must be of this record."""
     for name in filter(folder.is_rendered, _others(home, files)):
         content = folder.read_listed(home, name) or b""
         if not folder.names_its_content(name, content) and _SHOWN.findall(content) != [digest.encode()]:
-            yield Flaw("altered", f"{home / name}: {folder.SUMS} does not list it, and it is not of this record")
+            yield Flaw("altered", f"{home / name}: not listed in {folder.SUMS}, and not made from this record")
 
 
 def _page(home: Path, kind: Kind[Any], record: Record, files: Mapping[str, bytes]) -> Iterator[str]:
-    """Where a page kept beside a record shows another one; pages of older versions do not name theirs."""
+    """Where the page beside a record shows another one. Pages of older versions do not name their record."""
     content = files.get(folder.REPORT) or folder.read_listed(home, folder.REPORT) or b""
     if others := {each.decode(errors="replace") for each in _SHOWN.findall(content)} - {kind.digest(record, files)}:
-        yield f"{folder.REPORT} shows another record, of sha256 {', '.join(sorted(others))[:16]}..."
+        yield f"{folder.REPORT} shows the record with sha256 {', '.join(sorted(others))[:16]}..., not this one"
     title, verdict = _TITLE.search(content), kind.headline(record).verdict
     if title and title[1] and title[1].decode() != verdict:
         yield f"{folder.REPORT} is titled {title[1].decode()!r}, but the record's verdict is {verdict!r}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from audit.capture.store import CaptureStore
 from audit.errors import PlanError
-from audit.plan import Backend, planned_variants
+from audit.plan import Backend, checked_time_limit, planned_variants
 from audit.project import Project
 from audit.records.sanitize import TOOLS, SanitizePlan, Tool
 from audit.spec import Case, Line, Operator, Shape
@@ -38,7 +38,7 @@ def make_sanitize_plan(
         tools=tuple(tool for tool in TOOLS if not tools or tool in tools),
         variants=tuple(variant.name for variant in planned_variants(operator, variants)),
         cases=tuple(chosen),
-        time_limit=time_limit,
+        time_limit=checked_time_limit(time_limit),
         pruned=bool(tools or variants or cases),
     )
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -39,6 +38,7 @@ from audit.records.sanitize import (
 from audit.sanitize import suppressions
 from audit.sanitize.engine import Engine
 from audit.sanitize.verdict import judge_run
+from audit.scratch import scratch_folder, sweep
 from audit.spec import Case, Inputs
 
 _AT_ONCE = 8
@@ -59,6 +59,7 @@ def sanitize(
     The plan is on disk before anything runs. `render` makes the page, and any file beside it, by name. The checks of a
     missing tool are inconclusive.
     """
+    sweep()
     rules = suppressions.concerning(project, suppressions.declared(project), plan.operator, plan.backend)
     folder = draft(runs, plan)
     began = time.monotonic()
@@ -159,10 +160,10 @@ def _check(
 
     if tool in session.missing:
         return not_run("inconclusive", session.missing[tool])
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
+    with scratch_folder() as scratch:
         bundles = []
         for index, (case, data) in enumerate(cases):
-            folder = Path(scratch) / str(index)
+            folder = scratch / str(index)
             folder.mkdir()
             manifest = bundle.write(folder, operator, variant, case, data.inputs, data.loads, policy="exact")
             bundles.append((folder, manifest))

@@ -210,5 +210,5 @@ def test_layers_that_share_their_tensors_are_noticed(model: Any, recipe: Recipe)
         for layer in model.model.layers:
             layer.self_attn.v_proj.weight.zero_()
             layer.self_attn.o_proj.weight.normal_()
-    with pytest.raises(CaptureError, match="v: expected 4 different tensors, one a layer and rank, but got 1"):
+    with pytest.raises(CaptureError, match="v: expected 4 different tensors, one for each layer and rank, but got 1"):
         record_with(loaded(model), recipe, b"", lambda _line: None)

@@ -25,7 +25,8 @@ def plan(project: Project) -> Plan:
 
 def covered(project: Project, plan: Plan, *places: str) -> set[bool]:
     """Whether pairs of the plan are covered by the records of these folders."""
-    return {witness is not None for witness in coverage.audits(plan, project.operators[plan.operator], looked(project, *places)).values()}
+    operator = project.operators[plan.operator]
+    return {witness is not None for witness in coverage.audits(plan, operator, looked(project, *places)).values()}
 
 
 def test_a_record_speaks_for_its_own_device_alone(project: Project, plan: Plan) -> None:

@@ -6,7 +6,6 @@ Each runs with the command line of the audited variants.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from audit.sanitize.canaries.planted import FOLDER, CanaryKernel
 from audit.sanitize.device import compute_sanitizer
 from audit.sanitize.device.compute_sanitizer import Installation, Work
 from audit.sanitize.verdict import canary as judged
+from audit.scratch import scratch_folder
 
 _AT_ONCE = 8
 _KINDS: Mapping[str, str] = {
@@ -73,6 +73,6 @@ def check(tool: Tool, installed: Installation, built: CubinBuild, limit: float) 
 def _run(
     tool: Tool, installed: Installation, built: CubinBuild, canary: CanaryKernel, entry: str, limit: float
 ) -> Observation:
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-") as folder:
-        bundle = planted.write(Path(folder), canary, entry)
-        return compute_sanitizer.run(tool, installed, Work(Path(folder), bundle, built), limit)
+    with scratch_folder() as folder:
+        bundle = planted.write(folder, canary, entry)
+        return compute_sanitizer.run(tool, installed, Work(folder, bundle, built), limit)

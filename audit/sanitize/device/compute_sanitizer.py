@@ -21,10 +21,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from audit.backends import child, cuda
+from audit.backends import child
 from audit.bundle import MANIFEST, Bundle
 from audit.compile.cuda import CubinBuild
-from audit.errors import AuditError, ToolMissing
+from audit.errors import AuditError, MachineError, ToolMissing
+from audit.processes import PARENT, package_environment
 from audit.records.sanitize import Observation, Tool, ToolFinding, ToolRecord
 from audit.sanitize.device import output as compute_output
 from audit.sanitize.device import target
@@ -278,7 +279,7 @@ def _execute(command: Sequence[str], output: Path, limit: float) -> int | None:
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env=cuda.environment(),
+            env={**package_environment(), PARENT: str(os.getpid())},
         )
     _running.add(process)
     try:
@@ -307,10 +308,12 @@ def _crash(tool: Tool, entries: Sequence[str], output: ToolOutput) -> Iterator[T
     steps = [at for at, line in enumerate(output.report) if line.startswith("step ")]
     if output.exit_code is None or output.report[-1:] == ("done",) or not steps:
         return
-    completed = sum(line.startswith("launch ") for line in output.report[steps[-1] :])
-    kernel = entries[min(completed, len(entries) - 1)]
-    error = next((line.removeprefix("error ") for line in output.report if line.startswith("error ")), "")
-    message = error or f"the process ended with exit code {output.exit_code}"
+    done = sum(line.startswith("launch ") for line in output.report[steps[-1] :])
+    kernel = entries[min(done, len(entries) - 1)]
+    said = next((line.removeprefix("error ") for line in output.report if line.startswith("error ")), "")
+    if said.startswith("room ") or output.exit_code == child.NO_ROOM:
+        raise MachineError(f"{said.removeprefix('room ') or 'no room to write'}; nothing was judged. Free space")
+    message = said or f"the process ended with {output.exit_code}"
     yield ToolFinding(tool, "crash", "error", kernel, message, (), 1, "\n".join(output.report))
 
 

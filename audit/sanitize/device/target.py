@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from audit import sparse
+from audit import processes, sparse
 from audit.arena import Slot
 from audit.backends.driver import CudaError, Driver, Refused
 from audit.backends.launches import Launches, LaunchEvent, load_kernels
@@ -122,4 +122,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    processes.end_with_parent()
     sys.exit(main(sys.argv[1:]))

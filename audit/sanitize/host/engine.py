@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from audit.sanitize.canaries.planted import CanaryKernel
 from audit.sanitize.host import output as host_output
 from audit.sanitize.host import tools as host
 from audit.sanitize.verdict import canary as judged
+from audit.scratch import scratch_folder
 from audit.spec import Binary, Variant
 
 
@@ -60,8 +60,7 @@ class HostEngine:
         child.abort()
 
     def _canary(self, tool: Tool, canary: CanaryKernel, entry: str, build: HostBuild) -> Observation:
-        with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
-            folder = Path(scratch)
+        with scratch_folder() as folder:
             bundle = planted.write(folder, canary, entry)
             result = host.run(tool, folder, bundle, build, self._canary_limit)
             return host_output.observe(result, bundle, tuple(build.identity.sources))

@@ -29,6 +29,7 @@ _COMMANDS = {
     "report": "Render a record as one HTML page.",
     "diff": "Show what changed between two runs.",
     "verify": "Check that records are complete, unaltered and current.",
+    "sign": "Sign records with a key file.",
     "retain": "Keep records, small enough for a repository.",
     "gate": "Give one verdict by the project's policy, for CI.",
     "capture": "Record inputs from a live model.",

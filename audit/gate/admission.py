@@ -8,7 +8,7 @@ import msgspec
 
 from audit.capture.store import CaptureStore
 from audit.errors import CaptureError
-from audit.gate.policy import Policy
+from audit.gate.policy import Policy, allowed_signers
 from audit.gate.rule_conditions import first_names
 from audit.gate.verdict import WORST_FIRST, Condition, Standing
 from audit.plan import Backend, PlannedVariant, planned_variants
@@ -133,7 +133,7 @@ def _support(
     for path in (path for path in variant.evidence if path not in absent):
         for home in find_records(project.root / path):
             if (key := home.resolve()) not in verifications:
-                verifications[key] = verify(home, project)
+                verifications[key] = verify(home, project, allowed_signers(project, policy))
             one = verifications[key]
             if not one.sound:
                 objections.append(f"its evidence {path} cannot be used: {one.told()}")

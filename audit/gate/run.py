@@ -14,9 +14,10 @@ from audit.gate import baseline, coverage
 from audit.gate.coverage import AnyWitness, Coverage
 from audit.gate.decision import decide
 from audit.gate.formats.html import html, links_from
-from audit.gate.policy import AuditRule, Policy, SanitizeRule, baseline_path, load_policy
+from audit.gate.policy import AuditRule, Policy, SanitizeRule, allowed_signers, baseline_path, load_policy
 from audit.gate.verdict import Gate
 from audit.project import Project
+from audit.records.signature import require_signers
 from audit.records.verify import Verification, find_records, verify
 from audit.report import pages, write_page
 from audit.run import run
@@ -48,9 +49,13 @@ def gate(
     """
     began = datetime.now(UTC)
     policy, accepted = load_policy(project, name), baseline.load_baseline(project)
-    evidence = [verify(home, project) for place in policy.retained for home in _below(project.root / place)]
+    if (signers := allowed_signers(project, policy)) is not None:
+        require_signers(signers)
+    evidence = [verify(home, project, signers) for place in policy.retained for home in _below(project.root / place)]
     known = {one.path.resolve() for one in evidence}
-    evidence += [verify(home, project) for path in given for home in _given(path) if home.resolve() not in known]
+    evidence += [
+        verify(home, project, signers) for path in given for home in _given(path) if home.resolve() not in known
+    ]
     may_run = may_run and not given
     runner = _Runner(project, evidence, runs or (project.own_runs() if may_run else project.runs), command, log)
     fresh = [verify(path, project) for path in runner.run(policy)] if may_run else []

@@ -3,6 +3,7 @@
 A record can have four kinds of flaws. *Altered*: a byte differs from the recorded one, or a file is not listed.
 *Contradictory*: its parts disagree (plan and results, results and summary, record and page). *Not whole*: a planned
 result or a file is missing, or the record cannot be read. *Stale*: a source or capture of the project has changed.
+Where allowed signers are given, a signature can be *wrong* or missing (*not signed*), too.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,14 +21,14 @@ import msgspec
 from audit.checks.result import Verdict
 from audit.errors import EvidenceError
 from audit.project import Project
-from audit.records import folder, packing, statement
+from audit.records import folder, packing, signature, statement
 from audit.records.currency import Staleness, stale
 from audit.records.kind import Kind
 from audit.records.kinds import FILES, KINDS, Record, home_of
 from audit.records.statement import STATEMENT
 
-FlawKind = Literal["altered", "contradictory", "not whole", "stale"]
-_FAILS: tuple[FlawKind, ...] = ("altered", "contradictory")
+FlawKind = Literal["altered", "contradictory", "wrong signature", "not whole", "not signed", "stale"]
+_FAILS: tuple[FlawKind, ...] = ("altered", "contradictory", "wrong signature")
 _TITLE = re.compile(rb"<title>(?:(pass|fail|inconclusive)\b)?[^<]*</title>")
 _SHOWN = re.compile(rb'<meta name="kernel-audit-record" content="([^"]*)">')
 
@@ -47,6 +48,7 @@ class Verification:
     record: Record | None
     flaws: tuple[Flaw, ...]
     stale: Staleness = field(default_factory=Staleness)
+    signer: str = ""  # where a signature was asked for, and is valid
 
     @property
     def verdict(self) -> Verdict:
@@ -67,9 +69,25 @@ class Verification:
         return "; ".join(f"{flaw.kind}: {flaw.what}" for flaw in self.flaws)
 
 
-def verify(path: Path, project: Project) -> Verification:
-    """Verify the folder of one record, or the record in it. Flaws do not raise errors."""
-    home = home_of(path)
+def verify(path: Path, project: Project, signers: Path | None = None) -> Verification:
+    """Verify the folder of one record, or the record in it; with a file of allowed `signers`, its signature too.
+
+    Flaws do not raise errors.
+    """
+    verification = _verify(home_of(path), project)
+    if signers is None or verification.record is None:
+        return verification
+    home = verification.path
+    if not signature.is_signed(home):
+        flaw = Flaw("not signed", f"{home}: expected a signature; `audit sign {home} --key FILE` makes one")
+        return replace(verification, flaws=(*verification.flaws, flaw))
+    try:
+        return replace(verification, signer=signature.signer(home, signers))
+    except EvidenceError as error:
+        return replace(verification, flaws=(*verification.flaws, Flaw("wrong signature", str(error))))
+
+
+def _verify(home: Path, project: Project) -> Verification:
     try:
         files = _files(home)
     except EvidenceError as error:

@@ -37,6 +37,7 @@ def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
     from audit.capture.record import record
     from audit.capture.store import CaptureStore
     from audit.errors import CaptureError
+    from audit.records.folder import require_outside
 
     plan = read_recipe(recipe)
     root = out or recipe.resolve().parent.parent
@@ -49,6 +50,7 @@ def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
     if check:
         store.manifest(plan.name)
     else:
+        require_outside(root, "another folder with --out")
         require_free(root / plan.name, replace=replace)
     made = record(plan, recipe.resolve().parent, lambda line: click.echo(line, err=True))
     if check:

@@ -18,8 +18,10 @@ from audit.checks import Result, worst
 from audit.plan import Plan
 from audit.project import Project
 from audit.records import machine
+from audit.records.closure import closure_of
 from audit.records.run import SCHEMA, Audit, RunRecord, draft, summarize
 from audit.report import pages
+from audit.scratch import sweep
 from audit.spec import Operator
 
 
@@ -60,6 +62,7 @@ def run(
         audits=audits,
         exposures=exposures,
         summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2), pairs),
+        closure=closure_of(project, plan.operator, {name for outcome in outcomes for name in outcome.opened}),
     )
     return record, folder.finish(record, pages(record, project=project))
 

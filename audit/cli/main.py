@@ -116,6 +116,8 @@ def _crashed(error: BaseException) -> int:
 
     if shortage := describe_shortage(error):
         return _failed(shortage, INCONCLUSIVE)
+    if isinstance(error, ValueError) and getattr(sys.stdout, "closed", False):
+        return _failed("code of the project closed sys.stdout, so that no verdict was written there", USAGE)
     sentence, code = describe_crash(error)
     if code != USAGE:
         traceback.print_exc()

@@ -33,6 +33,7 @@ _INTERRUPTIONS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 _TOOL_ENDED = signal.SIGUSR1
 _PATIENCE = 5.0  # seconds between a signal and the command's end
 _DEATH_LIMIT = 20.0  # seconds; a GPU's driver takes its time to let a process go
+_INTERRUPTED = "interrupted; what was running left no record"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LINE = re.compile(r'File "(.+)", line (\d+)')  # as faulthandler writes it
 
@@ -48,7 +49,10 @@ def supervised(command: Callable[[], int]) -> int:
     try:
         keeper = os.fork()
         if keeper == 0:
-            _keep(command, writing, tool, group)
+            try:
+                _keep(command, writing, tool, group)
+            finally:
+                os._exit(USAGE)
     except OSError as error:
         return _said(f"no process can be started: {error.strerror}; nothing was judged", USAGE)
     os.close(writing)
@@ -149,20 +153,25 @@ def _run(command: Callable[[], int], writing: int, keeper: int, group: int) -> N
     Interruption.watched = True
     for number in _INTERRUPTIONS:
         signal.signal(number, _interrupt)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, _TOOL_ENDED, *_INTERRUPTIONS})
     code = INCONCLUSIVE
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, _TOOL_ENDED, *_INTERRUPTIONS})
         output = claim_streams()
         code = command()
-        require_delivered(output)
+        if code != USAGE:
+            require_delivered(output)
     except AuditError as error:
         code = _said(str(error), USAGE)
+    except KeyboardInterrupt:  # as the command was about to end
+        code = _said(_INTERRUPTED, INCONCLUSIVE)
     except BaseException:
         traceback.print_exc()
         code = max(code, USAGE)
-    if os.getpid() == own:
-        os.write(writing, f"code {code}".encode())
-    leave(code)
+    finally:
+        if os.getpid() == own:
+            with contextlib.suppress(OSError):  # closed by code of the project
+                os.write(writing, f"code {code}".encode())
+        leave(code)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -178,7 +187,7 @@ def _judged(report: str, code: int, interrupted: bool) -> int:
     if word == "code" and rest == str(code):
         return code
     if interrupted:
-        return _said("interrupted; what was running left no record", INCONCLUSIVE)
+        return _said(_INTERRUPTED, INCONCLUSIVE)
     places = _LINE.findall(report)
     own = [place for place in places if not place[0].startswith((sys.prefix, sys.base_prefix))]
     where = f" ({':'.join((own or places)[0])})" if places else ""

@@ -27,6 +27,7 @@ from audit.compile.compiler import find_compiler
 from audit.compile.host import HostBuild, build_host
 from audit.compile.instrumentation import Sanitizer, find_instrumentation
 from audit.errors import ToolMissing
+from audit.processes import Excerpt
 from audit.records.sanitize import Tool, ToolRecord
 from audit.sanitize.canaries import planted
 
@@ -39,6 +40,7 @@ BUILT_FOR: Mapping[Tool, Sanitizer] = {
 FOUND = 66
 """The exit status of a program whose sanitizer found something."""
 
+_LOG_LIMIT = 16 * 2**20  # bytes; a log that is cut is not understood, and its run inconclusive
 _LOG, _XML = "sanitizer.log", "sanitizer.xml"
 _RED_ZONE = 512  # bytes beside each allocation
 _THREAD = {
@@ -80,8 +82,15 @@ def run(tool: Tool, folder: Path, bundle: Bundle, build: HostBuild, limit: float
     for left in (log, xml):
         left.unlink(missing_ok=True)
     under, settings = _surroundings(tool, xml)
-    outcome = host.run(folder, bundle, build, limit, 1, under=under, env={**os.environ, **settings}, errors=_LOG)
-    said = "".join(path.read_text(errors="replace") for path in (log, xml) if path.exists())
+    os.mkfifo(log)  # a kernel prints there too, and shall take no room on a disk
+    kept_open = os.open(log, os.O_RDWR)  # so that the reader finds no end before the program begins
+    written = Excerpt(log.open("rb", buffering=0), first=_LOG_LIMIT)
+    try:
+        outcome = host.run(folder, bundle, build, limit, 1, under=under, env={**os.environ, **settings}, errors=_LOG)
+    finally:
+        os.close(kept_open)
+        content = written.content()
+    said = content.decode(errors="replace") + (xml.read_text(errors="replace") if xml.exists() else "")
     shown = (*(f"{name}={value}" for name, value in settings.items()), *under, str(build.executable))
     return HostRun(tool, shown, outcome, said, tuple(host.reported(folder)))
 

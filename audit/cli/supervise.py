@@ -42,7 +42,8 @@ def supervised(command: Callable[[], int]) -> int:
     """The exit code that `command` returns in a child process; USAGE where that ends without returning one."""
     if not _has_output():
         return _said("standard output is closed, so that no verdict can be written there; open it", USAGE)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *_INTERRUPTIONS})
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody learns how a child ended
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *_heeded()})
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     reading, writing = os.pipe()
     tool, group = os.getpid(), os.getpgrp()
@@ -100,6 +101,11 @@ def _has_output() -> bool:
     return 1 not in closed
 
 
+def _heeded() -> list[signal.Signals]:
+    """The signals that interrupt; not those that whoever started the tool has it ignore, as nohup does."""
+    return [number for number in _INTERRUPTIONS if signal.getsignal(number) != signal.SIG_IGN]
+
+
 def _relayed(keeper: int) -> tuple[int, bool]:
     """The keeper's exit code, negative where a signal ended it, and whether a signal was passed on to it."""
     interrupted = False
@@ -107,7 +113,7 @@ def _relayed(keeper: int) -> tuple[int, bool]:
         ended, status = os.waitpid(keeper, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status), interrupted
-        number = signal.sigwait({signal.SIGCHLD, *_INTERRUPTIONS})
+        number = signal.sigwait({signal.SIGCHLD, *_heeded()})
         if number != signal.SIGCHLD:
             interrupted = True
             os.kill(keeper, number)
@@ -126,7 +132,7 @@ def _keep(command: Callable[[], int], writing: int, tool: int, group: int) -> No
     deadline = None
     while (status := _reap().get(child)) is None:
         left = max(0.0, deadline - time.monotonic()) if deadline else 3600.0
-        came = signal.sigtimedwait({signal.SIGCHLD, _TOOL_ENDED, *_INTERRUPTIONS}, left)
+        came = signal.sigtimedwait({signal.SIGCHLD, _TOOL_ENDED, *_heeded()}, left)
         number = came.si_signo if came else signal.SIGKILL if deadline else signal.SIGCHLD
         if number == signal.SIGCHLD:
             continue
@@ -151,11 +157,12 @@ def _run(command: Callable[[], int], writing: int, keeper: int, group: int) -> N
 
     faulthandler.enable(writing, all_threads=False)  # says where a crash came
     Interruption.watched = True
-    for number in _INTERRUPTIONS:
+    heeded = _heeded()
+    for number in heeded:
         signal.signal(number, _interrupt)
     code = INCONCLUSIVE
     try:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, _TOOL_ENDED, *_INTERRUPTIONS})
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, _TOOL_ENDED, *heeded})
         output = claim_streams()
         code = command()
         if code != USAGE:

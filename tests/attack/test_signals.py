@@ -39,11 +39,11 @@ def endless(softmax_project: Path) -> Path:
 class Attack:
     """A tool that runs in the background, with all that it has started: each carries a mark in its environment."""
 
-    def __init__(self, folder: Path, *words: str, **environment: str) -> None:
+    def __init__(self, folder: Path, *words: str, start: str = "env", **environment: str) -> None:
         self.mark = f"ATTACK={uuid.uuid4()}"
         name, _, value = self.mark.partition("=")
         self.tool = subprocess.Popen(
-            [sys.executable, "-m", "audit", *words],
+            [start, sys.executable, "-m", "audit", *words],
             cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
             env={**os.environ, name: value, **environment},
         )  # fmt: skip
@@ -91,8 +91,8 @@ class Attack:
 
 
 @contextlib.contextmanager
-def attack(folder: Path, *words: str, **environment: str) -> Iterator[Attack]:
-    started = Attack(folder, *words, **environment)
+def attack(folder: Path, *words: str, start: str = "env", **environment: str) -> Iterator[Attack]:
+    started = Attack(folder, *words, start=start, **environment)
     try:
         yield started
     finally:
@@ -162,6 +162,14 @@ def test_a_command_that_heeds_no_signal_is_killed(softmax_project: Path) -> None
         started.tool.wait(LIMIT)
         assert started.tool.returncode == 3
         assert started.gone() == []
+
+
+def test_an_ignored_signal_is_ignored(endless: Path) -> None:
+    with attack(endless, "list", start="nohup") as started:
+        time.sleep(0.2)
+        os.killpg(started.tool.pid, signal.SIGHUP)
+        started.tool.communicate(timeout=LIMIT)
+        assert started.tool.returncode == 0
 
 
 def test_random_kills_leave_nothing(endless: Path, tmp_path: Path) -> None:

@@ -41,11 +41,12 @@ GONE = {
     "native _exit": "import ctypes; ctypes.CDLL(None)._exit(0)",
     "native exit": "import ctypes; ctypes.CDLL(None).exit(0)",
     "close all": "import os; os.closerange(3, 256)",
-    "close stdout": "import sys; sys.stdout.close()",
+    "exec": "import os; os.execv('/bin/true', ['true'])",
 }
 # What changes the process for the worse and lets it go on.
 HARMLESS = {
     "close 1": "import os; os.close(1)",
+    "close streams": "import sys; sys.stdout.close(); sys.stderr.close()",
     "replace stdout": "import io, sys; sys.stdout = io.StringIO()",
     "patch exit": "import sys; sys.exit = lambda *_: None",
     "chdir": "import os; os.chdir('/')",

@@ -73,6 +73,17 @@ def test_no_room_for_the_buffers(built: Path, tmp_path: Path) -> None:
 
 
 @mounts
+def test_no_page_for_a_mapped_buffer(built: Path, tmp_path: Path) -> None:
+    """A buffer's file has holes until the kernel writes: a write that finds no page is a SIGBUS."""
+    tight = tmp_path / "tight"
+    tight.mkdir()
+    mount = f"mount -t tmpfs -o size=200k t /dev/shm && mount -t tmpfs -o size=200k t {tight}"
+    ran = mounted(built, mount, "run", "--axis", "n=4096", "--variant", "fast", TMPDIR=str(tight))
+    not_the_kernels(ran.returncode, ran.stdout, ran.stderr, built)
+    assert "y.bin: the file system has no page left for it" in ran.stderr
+
+
+@mounts
 @pytest.mark.parametrize("options", ["size=1m", pytest.param("noexec", marks=pytest.mark.full), "ro"])
 def test_a_cache_that_does_not_serve(softmax_project: Path, tmp_path: Path, options: str) -> None:
     cache = tmp_path / "cache"

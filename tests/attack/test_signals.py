@@ -134,6 +134,23 @@ def test_whoever_is_killed_all_end(endless: Path, generation: int) -> None:
             assert "killed by SIGKILL" in err
 
 
+def test_all_three_are_killed_at_once(endless: Path, tmp_path: Path) -> None:
+    """Nobody is left to end the kernel: it ends by itself, and the next run removes the folders."""
+    with attack(endless, "run", "--axis", "n=1", "--variant", "fast") as started:
+        started.until("program")
+        keeper = started.child_of(started.tool.pid)
+        command = started.child_of(keeper)
+        for process in (keeper, started.tool.pid, command):
+            os.kill(process, signal.SIGSTOP)  # so that none sees another one's end
+        for process in (keeper, started.tool.pid, command):
+            os.kill(process, signal.SIGKILL)
+        assert started.gone() == []
+    assert [folder for folder in dead_folders() if f"-{command}-" in folder.name]
+    clean = ("run", "--axis", "n=1", "--variant", "control", "--out", str(tmp_path))
+    subprocess.run([sys.executable, "-m", "audit", *clean], cwd=endless, capture_output=True, check=True)
+    assert dead_folders() == []
+
+
 def test_a_compiler_ends_with_the_tool(endless: Path, tmp_path: Path) -> None:
     # A source of which the compiler does not see the end soon.
     (endless / "kernels/fast.cu").write_text(

@@ -170,3 +170,14 @@ def test_strides_exchanged_in_the_launch_show_in_the_padded_case(own_project: Pa
         verdicts[layout] = {one.variant: one.verdict for one in record.audits}
     assert verdicts["contiguous"] == {"vector_loads": "pass", "shared_kv": "pass"}
     assert verdicts["padded"] == {"vector_loads": "pass", "shared_kv": "fail"}
+
+
+@pytest.mark.parametrize(("default", "code"), [(40, 3), (41, 0)])
+def test_the_gate_asks_for_it(tmp_path: Path, audit: Callable[..., Ran], default: int, code: int) -> None:
+    project = with_argument(tmp_path / "project", "c.m", default)
+    rule = '[[tool.kernel-audit.gate.everyday.audits]]\nshapes = ["twice"]\nstatuses = ["experimental"]\n'
+    policy = '[tool.kernel-audit.gate.everyday]\ndefaults = ["experimental"]\n'
+    (project / "pyproject.toml").write_text(f"[tool.kernel-audit]\n\n{policy}\n{rule}")
+    ran = audit(project, "gate")
+    assert ran.code == code, ran.out
+    assert ("arguments 4 and 5 (i32)" in ran.out) == bool(code)

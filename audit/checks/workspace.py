@@ -52,7 +52,7 @@ def workspace(view: View) -> Iterator[Result]:
 
 
 def _poisoned(view: View, step: Step, name: str) -> Array:
-    """Where the poison of a step still lies. If a right result may equal it, that of the second arm, which differs, must
+    """Where the poison of a step still lies. If a right result may equal it, that of the second arm, another one, must
     still lie there too."""
     poisoned = view.poisoned(step, name)
     if is_ambiguous(view.buffers[name]):

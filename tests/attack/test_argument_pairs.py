@@ -147,7 +147,7 @@ def test_a_record_that_hides_them_contradicts_itself(tmp_path: Path) -> None:
     hidden = msgspec.structs.replace(record.summary, verdict="pass")
     changed = msgspec.structs.replace(record, summary=hidden)
     said = list(KIND.disagrees(changed, {PLAN: msgspec.json.encode(record.plan)}))
-    assert any("summary: verdict is written as 'pass', but the results make 'inconclusive'" in each for each in said)
+    assert any("summary: verdict" in each and "'inconclusive'" in each for each in said)
 
 
 def test_strides_exchanged_in_the_launch_show_in_the_padded_case(own_project: Path) -> None:

@@ -18,7 +18,7 @@ _OF_A_REVISION = re.compile(r".+@[0-9a-f]{12}-.+")
 
 
 class Staleness(msgspec.Struct, frozen=True):
-    """The changes since a record: source -> change, capture -> change, the builds that use changed sources, and whatever
+    """The changes since a record: source -> change, capture -> change, builds that use changed sources, and whatever
     else decided the verdict -> change."""
 
     sources: dict[str, str] = {}

@@ -81,7 +81,7 @@ def run(tool: Tool, folder: Path, bundle: Bundle, build: HostBuild, limit: float
     log, xml = folder / _LOG, folder / _XML
     for left in (log, xml):
         left.unlink(missing_ok=True)
-    under, settings = _surroundings(tool, xml)
+    under, settings = _launcher(tool, xml)
     os.mkfifo(log)  # a kernel prints there too, and shall take no room on a disk
     kept_open = os.open(log, os.O_RDWR)  # so that the reader finds no end before the program begins
     written = Excerpt(log.open("rb", buffering=0), first=_LOG_LIMIT)

@@ -113,6 +113,11 @@ def poison(slot: Slot, salt: str, step: int, kind: PoisonKind = "nan") -> str:
     return _word(f"{salt}/{slot.name}", slot.dtype, step, kind).hex()
 
 
+def is_ambiguous(buffer: Buffer) -> bool:
+    """Whether a right result may well be the poison: in one byte any value may be right, and there are but 256."""
+    return buffer.dtype == "u8"
+
+
 def poison_array(slot: Slot, word: str) -> Array:
     """The poisoned data of a whole buffer, u1."""
     eight = np.frombuffer(bytes.fromhex(word), np.uint64)

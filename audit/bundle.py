@@ -155,7 +155,7 @@ def _step(
             (folder / loads[buffer.name]).write_bytes(arena.encode_input(buffer, case, changes))
     if unknown := set(changes) - set(loads):
         raise ProjectError(f"step {name}: expected names of input buffers, but got {sorted(unknown)}")
-    kind = "low" if name == _LOW_STEP else kind
+    kind = "low" if name == _LOW_STEP and kind == "nan" else kind
     poison = {slot.name: arena.poison(slot, salt, index, kind) for slot in slots if slot.role != "in"}
     return BundledStep(name, loads, poison)
 

@@ -17,6 +17,7 @@ from audit.execution import CaseInputs, execute
 from audit.hooks import call
 from audit.inputs import case_inputs, load_capture
 from audit.metrics import metrics
+from audit.opened_files import collected_in_a_case
 from audit.plan import Plan
 from audit.project import Project
 from audit.records.run import Audit, CaseRecord
@@ -32,12 +33,19 @@ class CaseOutcome(msgspec.Struct, frozen=True):
     builds: dict[str, BuildIdentity]
     exposures: tuple[Exposure, ...]
     arguments: tuple[LaunchArguments, ...] = ()
+    opened: tuple[str, ...] = ()  # the files that the project's code read
 
 
 def audit_case(
     project: Project, plan: Plan, case: Case, *, threads: int, on_audit: Callable[[Audit], None] = lambda _: None
 ) -> CaseOutcome:
     """Audit every planned variant in one case. Raises AuditError only for what the user can fix."""
+    with collected_in_a_case() as opened:
+        outcome = _audit(project, plan, case, threads, on_audit)
+    return msgspec.structs.replace(outcome, opened=tuple(sorted(opened)))
+
+
+def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Callable[[Audit], None]) -> CaseOutcome:
     operator = project.operators[plan.operator]
     capture = load_capture(project, case)
     prepared = _prepare(operator, msgspec.structs.replace(case, gpu=plan.backend == "cuda"), capture)

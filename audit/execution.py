@@ -112,7 +112,8 @@ def _execute_arm(
     project: Project, plan: Plan, variant: Variant, prepared: CaseInputs, arm: Arm, modes: Modes, threads: int
 ) -> ArmOutcome:
     loads = step_loads(prepared.inputs, prepared.steps)
-    if arm is AGAIN:
+    results = [buffer for buffer in prepared.operator.buffers(prepared.case) if buffer.role != "in"]
+    if arm is AGAIN and not any(map(arena.is_ambiguous, results)):
         first = next(iter(loads))
         loads = {first: loads[first]}
     with scratch_folder(_memory(prepared)) as folder:

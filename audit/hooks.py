@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from audit.errors import AuditError, InputError, ProjectError
+from audit.opened_files import while_a_hook_runs
 
 if TYPE_CHECKING:
     from audit.spec import Case
@@ -38,7 +39,8 @@ def call(case: Case, what: str, function: Callable[..., T], *args: object) -> T:
     """What the project's function returns. Whatever it raises becomes a ProjectError that names hook, file and line."""
     own = os.getpid()
     try:
-        return function(*args)
+        with while_a_hook_runs():
+            return function(*args)
     except InputError as error:
         raise InputError(f"case {case.id}: {error}") from None
     except AuditError:

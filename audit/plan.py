@@ -81,9 +81,7 @@ class Selection(msgspec.Struct, frozen=True):
 def checked_time_limit(seconds: float) -> float:
     """The limit, if a process can be waited for so long; else PlanError."""
     if not 0 < seconds <= _LONGEST:  # NaN is neither
-        raise PlanError(
-            f"--time-limit: expected more than 0 and at most {_LONGEST:,} seconds, but got {seconds:g}; choose another"
-        )
+        raise PlanError(f"--time-limit: expected more than 0 and at most {_LONGEST:,.0f} seconds, but got {seconds:g}")
     return seconds
 
 

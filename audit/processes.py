@@ -38,8 +38,8 @@ class Finished(NamedTuple):
 class Excerpt:
     """The first and the last part of a stream, which is read to its end."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
+    def __init__(self, stream: IO[bytes], first: int = _PART) -> None:
+        self._stream, self._limit = stream, first
         self._first, self._last, self._size = bytearray(), bytearray(), 0
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -56,7 +56,7 @@ class Excerpt:
     def _read(self) -> None:
         while part := os.read(self._stream.fileno(), _PART):
             self._size += len(part)
-            room = _PART - len(self._first)
+            room = self._limit - len(self._first)
             self._first += part[:room]
             self._last = (self._last + part[room:])[-_PART:]
 
@@ -139,6 +139,18 @@ def _follow(parent: int) -> None:
         while os.getppid() == parent:
             time.sleep(1)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def orphans() -> list[int]:
+    """Programs of this user that a tool started which has ended."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError, ValueError):
+            words = (folder / "environ").read_bytes().split(b"\0")
+            parent = next((word for word in words if word.startswith(f"{PARENT}=".encode())), None)
+            if parent and not Path("/proc", str(int(parent.partition(b"=")[2]))).exists():
+                found.append(int(folder.name))
+    return found
 
 
 def abort() -> None:

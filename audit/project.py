@@ -22,9 +22,13 @@ import msgspec
 
 from audit.errors import PlanError, ProjectError
 from audit.hooks import PROJECT, forbid_exit, is_interruption, leave_if_forked, project_line
+from audit.opened_files import opened_by_the_project
 from audit.spec import Operator, Shape
 
 TABLE = "kernel-audit"
+
+
+_opened: dict[Path, set[str]] = {}  # by root: modules are loaded once
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -65,6 +69,12 @@ class Project:
     def captures(self) -> Path | None:
         """The folder of capture sets, if the project has one."""
         return self.root / self.settings.captures if self.settings.captures else None
+
+    @property
+    def opened(self) -> frozenset[str]:
+        """The files that the project's modules read while they were loaded."""
+        _ = self.operators
+        return frozenset(_opened.get(self.root, ()))
 
     @property
     def reports(self) -> Path:
@@ -189,7 +199,7 @@ def _load(root: Path, folder: str) -> list[ModuleType]:
     name = ".".join((anchor, *Path(folder).parts))
     modules = []
     forbid_exit()
-    with _surroundings_kept():
+    with _surroundings_kept(), opened_by_the_project(_opened.setdefault(root, set())):
         try:
             top = importlib.import_module(name)
             modules.append(top)

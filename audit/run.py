@@ -18,6 +18,7 @@ from audit.checks import Result, worst
 from audit.plan import Plan
 from audit.project import Project
 from audit.records import machine
+from audit.records.closure import closure_of
 from audit.records.folder import add_pages
 from audit.records.run import SCHEMA, Audit, RunRecord, draft, summarize
 from audit.report import pages
@@ -62,6 +63,7 @@ def run(
         audits=audits,
         exposures=exposures,
         summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2), pairs),
+        closure=closure_of(project, plan.operator, {name for outcome in outcomes for name in outcome.opened}),
     )
     path = folder.finish(record)
     add_pages(path, lambda: pages(record, project=project))

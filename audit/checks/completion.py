@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from audit.arena import is_ambiguous
 from audit.backends.outcome import Completed, Crashed, LaunchCount, TimedOut
 from audit.checks.result import Figure, Result
 from audit.checks.view import View
@@ -25,8 +26,9 @@ def completion(view: View) -> Iterator[Result]:
         case Completed(launches):
             steps = [step.name for step in view.bundle.steps]
             yield _as_planned(view, steps, launches, "")
+            again = steps if any(map(is_ambiguous, view.results)) else steps[:1]
             for execution, launched in view.launched.items():
-                yield _as_planned(view, steps[:1] if execution == "again" else steps, launched, f" ({execution})")
+                yield _as_planned(view, again if execution == "again" else steps, launched, f" ({execution})")
 
 
 def _as_planned(view: View, steps: Sequence[str], launches: Sequence[LaunchCount], which: str) -> Result:

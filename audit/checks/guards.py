@@ -13,8 +13,7 @@ def guards(view: View) -> Iterator[Result]:
     """The guards before and behind each buffer are unchanged."""
     for step in (*view.steps, *view.again, *view.graph, *view.on_host):
         yield _intact(view, step.snapshots, step.name)
-    if view.final_inputs:
-        yield _intact(view, view.final_inputs, "")
+    yield _intact(view, view.final_inputs, "")
 
 
 def _intact(view: View, snapshots: Mapping[str, Snapshot], step: str) -> Result:

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from audit.arena import is_ambiguous
 from audit.checks.result import Figure, Result
-from audit.checks.view import View
+from audit.checks.view import Step, View
+from audit.spec import Array
 
 
 def workspace(view: View) -> Iterator[Result]:
@@ -16,7 +18,7 @@ def workspace(view: View) -> Iterator[Result]:
     for step in view.steps:
         wrong, where, counted, first = 0, "", 0, ""
         for name, written in view.written(step).items():
-            poisoned = view.poisoned(step, name)
+            poisoned = _poisoned(view, step, name)
             counted += int(written.sum())
             total[name] += int(written.sum())
             for bad, what in (
@@ -47,3 +49,13 @@ def workspace(view: View) -> Iterator[Result]:
             yield Result("workspace", "inconclusive", reason, where=name)
     if not total:
         yield Result("workspace", "inconclusive", "the operator has neither outputs nor workspaces")
+
+
+def _poisoned(view: View, step: Step, name: str) -> Array:
+    """Where the poison of a step still lies. If a right result may equal it, that of the second arm, another one, must
+    still lie there too."""
+    poisoned = view.poisoned(step, name)
+    if is_ambiguous(view.buffers[name]):
+        for again in (one for one in view.again if one.name == step.name):
+            poisoned = poisoned & view.poisoned(again, name)
+    return poisoned

@@ -17,7 +17,7 @@ def describe_crash(error: BaseException) -> tuple[str, int]:
         module = str(frame.f_globals.get("__name__", ""))
         if module.startswith(PROJECT):
             return f"{frame.f_code.co_filename}:{line}: this line of the project raised {what}; mend it", USAGE
-        if module.partition(".")[0] == "audit":
+        if module.partition(".")[0] == "audit" and module != "audit.hooks":  # which raises in the project's place
             break
     return f"{what}: a bug in kernel-audit; nothing was judged. Report it with the lines above", INCONCLUSIVE
 

@@ -13,6 +13,7 @@ import click
 from audit import __version__
 from audit.cli.exit_codes import INCONCLUSIVE, PASS, USAGE
 from audit.errors import AuditError
+from audit.hooks import is_interruption
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -103,7 +104,10 @@ def command_line() -> int:
     except click.ClickException as error:
         error.show()
         return USAGE
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as error:
+        cause = error.__cause__ or error  # click makes an Abort of every KeyboardInterrupt
+        if isinstance(cause, KeyboardInterrupt) and not is_interruption(cause):
+            return _crashed(cause)
         return _failed("interrupted; what was running left no record", INCONCLUSIVE)
     except BaseException as error:
         if not isinstance(error, SystemExit) or _COMPLETION not in os.environ:

@@ -33,6 +33,7 @@ _INTERRUPTIONS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
 _TOOL_ENDED = signal.SIGUSR1
 _PATIENCE = 5.0  # seconds between a signal and the command's end
 _DEATH_LIMIT = 20.0  # seconds; a GPU's driver takes its time to let a process go
+_INTERRUPTED = "interrupted; what was running left no record"
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LINE = re.compile(r'File "(.+)", line (\d+)')  # as faulthandler writes it
 
@@ -41,14 +42,18 @@ def supervised(command: Callable[[], int]) -> int:
     """The exit code that `command` returns in a child process; USAGE where that ends without returning one."""
     if not _has_output():
         return _said("standard output is closed, so that no verdict can be written there; open it", USAGE)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *_INTERRUPTIONS})
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where it is ignored, nobody learns how a child ended
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD, *_heeded()})
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
     reading, writing = os.pipe()
     tool, group = os.getpid(), os.getpgrp()
     try:
         keeper = os.fork()
         if keeper == 0:
-            _keep(command, writing, tool, group)
+            try:
+                _keep(command, writing, tool, group)
+            finally:
+                os._exit(USAGE)
     except OSError as error:
         return _said(f"no process can be started: {error.strerror}; nothing was judged", USAGE)
     os.close(writing)
@@ -96,6 +101,11 @@ def _has_output() -> bool:
     return 1 not in closed
 
 
+def _heeded() -> list[signal.Signals]:
+    """The signals that interrupt; not those that whoever started the tool has it ignore, as nohup does."""
+    return [number for number in _INTERRUPTIONS if signal.getsignal(number) != signal.SIG_IGN]
+
+
 def _relayed(keeper: int) -> tuple[int, bool]:
     """The keeper's exit code, negative where a signal ended it, and whether a signal was passed on to it."""
     interrupted = False
@@ -103,7 +113,7 @@ def _relayed(keeper: int) -> tuple[int, bool]:
         ended, status = os.waitpid(keeper, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status), interrupted
-        number = signal.sigwait({signal.SIGCHLD, *_INTERRUPTIONS})
+        number = signal.sigwait({signal.SIGCHLD, *_heeded()})
         if number != signal.SIGCHLD:
             interrupted = True
             os.kill(keeper, number)
@@ -122,7 +132,7 @@ def _keep(command: Callable[[], int], writing: int, tool: int, group: int) -> No
     deadline = None
     while (status := _reap().get(child)) is None:
         left = max(0.0, deadline - time.monotonic()) if deadline else 3600.0
-        came = signal.sigtimedwait({signal.SIGCHLD, _TOOL_ENDED, *_INTERRUPTIONS}, left)
+        came = signal.sigtimedwait({signal.SIGCHLD, _TOOL_ENDED, *_heeded()}, left)
         number = came.si_signo if came else signal.SIGKILL if deadline else signal.SIGCHLD
         if number == signal.SIGCHLD:
             continue
@@ -147,22 +157,28 @@ def _run(command: Callable[[], int], writing: int, keeper: int, group: int) -> N
 
     faulthandler.enable(writing, all_threads=False)  # says where a crash came
     Interruption.watched = True
-    for number in _INTERRUPTIONS:
+    heeded = _heeded()
+    for number in heeded:
         signal.signal(number, _interrupt)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, _TOOL_ENDED, *_INTERRUPTIONS})
     code = INCONCLUSIVE
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD, _TOOL_ENDED, *heeded})
         output = claim_streams()
         code = command()
-        require_delivered(output)
+        if code != USAGE:
+            require_delivered(output)
     except AuditError as error:
         code = _said(str(error), USAGE)
+    except KeyboardInterrupt:  # as the command was about to end
+        code = _said(_INTERRUPTED, INCONCLUSIVE)
     except BaseException:
         traceback.print_exc()
         code = max(code, USAGE)
-    if os.getpid() == own:
-        os.write(writing, f"code {code}".encode())
-    leave(code)
+    finally:
+        if os.getpid() == own:
+            with contextlib.suppress(OSError):  # closed by code of the project
+                os.write(writing, f"code {code}".encode())
+        leave(code)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
@@ -178,7 +194,7 @@ def _judged(report: str, code: int, interrupted: bool) -> int:
     if word == "code" and rest == str(code):
         return code
     if interrupted:
-        return _said("interrupted; what was running left no record", INCONCLUSIVE)
+        return _said(_INTERRUPTED, INCONCLUSIVE)
     places = _LINE.findall(report)
     own = [place for place in places if not place[0].startswith((sys.prefix, sys.base_prefix))]
     where = f" ({':'.join((own or places)[0])})" if places else ""

@@ -37,6 +37,7 @@ def audit_conditions(evaluation: Evaluation, rule: AuditRule, shape: str) -> Ite
     yield enough_cases(f"cases {about}", rule.minimum.cases, len(cases), path)
     yield from _captures(about, rule, plan, audits, path)
     yield _mutations(about, rule, plan, witnesses, path)
+    yield from _arguments(about, plan, witnesses, path)
     if witnesses:
         yield current_sources(evaluation, f"sources {about}", rule.device, witnesses)
 
@@ -86,3 +87,18 @@ def _mutations(about: str, rule: AuditRule, plan: Plan, witnesses: Sequence[Audi
         detail=f"no check tells a right result from {', '.join(missed)}" if missed else "",
         path=path,
     )
+
+
+def _arguments(about: str, plan: Plan, witnesses: Sequence[AuditWitness], path: str) -> Iterator[Condition]:
+    """The launch arguments that the default plan of a record cannot tell apart, if there are any."""
+    summaries = [witness.record.summary for witness in witnesses if witness.record.plan.shape == plan.shape]
+    pairs = dict.fromkeys(pair for summary in summaries for pair in summary.indistinguishable)
+    if pairs:
+        yield Condition(
+            name=f"arguments {about}",
+            required="any two of one type differ in some case",
+            measured=f"{len(pairs)} pairs are equal in every case",
+            verdict="inconclusive",
+            detail="; ".join(pairs),
+            path=path,
+        )

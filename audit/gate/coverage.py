@@ -30,7 +30,9 @@ class Witness(Generic[_Record, _Result]):
     @property
     def current(self) -> bool:
         """Whether its sources, and its capture if it has one, are still those of the project."""
-        return self.result.build not in self.by.stale.builds and self.case.capture not in self.by.stale.captures
+        stale = self.by.stale
+        changed = stale.closure or self.result.build in stale.builds or self.case.capture in stale.captures
+        return not changed
 
 
 AuditWitness: TypeAlias = Witness[RunRecord, Audit]

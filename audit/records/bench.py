@@ -10,10 +10,13 @@ import msgspec
 
 from audit.checks.result import Verdict
 from audit.compile.identity import BuildIdentity
+from audit.records.closure import Closure
 from audit.records.kind import Draft, Headline, Kind
 from audit.records.machine import Machine
 
-SCHEMA = 1
+SCHEMA = 2
+OLDER = (1,)
+"""Versions that are still read. Schema 2 added what decided the bytes beside the CUDA sources."""
 
 
 class Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,6 +107,7 @@ class BenchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     skipped: tuple[SkippedArm, ...]
     peers: dict[str, str]  # peer -> its package and version
     seconds: float
+    closure: Closure | None = None  # what decided it beside the sources; records of older versions have none
 
 
 CURVE = "curve.json"
@@ -165,7 +169,7 @@ KIND = Kind(
     title="a bench",
     file="bench.json",
     record=BenchRecord,
-    schemas=(SCHEMA,),
+    schemas=(SCHEMA, *OLDER),
     beside=(),
     lacks=_lacks,
     disagrees=_disagrees,

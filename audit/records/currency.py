@@ -11,25 +11,30 @@ from audit.capture.store import CaptureStore
 from audit.compile.identity import BuildIdentity, sha256_of_file
 from audit.errors import CaptureError
 from audit.project import Project
+from audit.records.closure import changes
 from audit.records.kinds import Record, kind_of
 
 _OF_A_REVISION = re.compile(r".+@[0-9a-f]{12}-.+")
 
 
 class Staleness(msgspec.Struct, frozen=True):
-    """The changes since a record: source -> change, capture -> change, and the builds that use changed sources."""
+    """The changes since a record: source -> change, capture -> change, builds that use changed sources, and whatever
+    else decided the verdict -> change."""
 
     sources: dict[str, str] = {}
     captures: dict[str, str] = {}
     builds: tuple[str, ...] = ()
+    closure: dict[str, str] = {}
 
     def told(self) -> tuple[str, ...]:
         """Each changed file or capture with its change."""
-        return tuple(f"{name} {how}" for name, how in (*self.sources.items(), *self.captures.items()))
+        return tuple(
+            f"{name} {how}" for name, how in (*self.sources.items(), *self.captures.items(), *self.closure.items())
+        )
 
 
 def stale(record: Record, project: Project) -> Staleness:
-    """The sources of a record's builds, and its captures, that have changed since.
+    """The sources of a record's builds, its captures, and what else decided it, that have changed since.
 
     Builds of another git revision are not compared, because their sources are those of that revision.
     """
@@ -37,7 +42,14 @@ def stale(record: Record, project: Project) -> Staleness:
     sources = dict(_sources(builds, project))
     changed = tuple(key for key, build in builds.items() if sources.keys() & build.sources.keys())
     captures = dict(_captures(kind_of(record).captures(record), project))
-    return Staleness(sources, captures, changed)
+    return Staleness(sources, captures, changed, dict(_closure(record, project)))
+
+
+def _closure(record: Record, project: Project) -> Iterator[tuple[str, str]]:
+    if record.closure is None:
+        yield "the record", "is of a version that did not record what decided it beside its sources"
+        return
+    yield from changes(record.closure, project, kind_of(record).headline(record).operator)
 
 
 def _sources(builds: Mapping[str, BuildIdentity], project: Project) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,7 @@ from audit.checks.result import Result, Verdict
 from audit.compile.identity import BuildIdentity
 from audit.metrics import Metric
 from audit.plan import Plan
+from audit.records.closure import Closure
 from audit.records.machine import Machine
 from audit.spec import Case
 from audit.vacuity import Exposure, OmissionShare, unseen
@@ -15,7 +16,9 @@ from audit.vacuity import Exposure, OmissionShare, unseen
 SCHEMA = 4
 OLDER = (1, 2, 3)
 """Versions that are still read. Schema 2 added what the compiler says of a cubin, and what its launches ask for;
-schema 3 where bytes differ, and how many elements lie how many ULP away; schema 4 by how much they differ."""
+schema 3 where bytes differ, and how many elements lie how many ULP away; schema 4 by how much they differ, and which
+launch arguments a plan cannot tell apart, and what decided the verdict beside the CUDA sources."""
+ARGUMENTS_SINCE = 4
 
 
 class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,6 +56,7 @@ class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inconclusive: int
     seconds: float
     vacuous: tuple[str, ...] = ()  # mutations that no check told from the right result in any case
+    indistinguishable: tuple[str, ...] = ()  # pairs of launch arguments that are equal in every case of a default plan
 
 
 class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,15 +74,22 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     audits: tuple[Audit, ...]
     exposures: tuple[Exposure, ...]
     summary: Summary
+    closure: Closure | None = None  # what decided it beside sources and captures; records of older versions have none
 
 
-def summarize(plan: Plan, audits: tuple[Audit, ...], exposures: tuple[Exposure, ...], seconds: float) -> Summary:
+def summarize(
+    plan: Plan,
+    audits: tuple[Audit, ...],
+    exposures: tuple[Exposure, ...],
+    seconds: float,
+    indistinguishable: tuple[str, ...] = (),
+) -> Summary:
     """The verdict over a run: a finding outweighs all; what was planned and did not run is inconclusive, and so is a
     plan in which no check can tell some wrong result from the right one."""
     count = {verdict: sum(audit.verdict == verdict for audit in audits) for verdict in ("pass", "fail", "inconclusive")}
     whole = len(audits) == plan.audits > 0
     vacuous = unseen(exposures, pruned=plan.pruned)
-    sound = whole and not count["inconclusive"] and not vacuous
+    sound = whole and not count["inconclusive"] and not vacuous and not indistinguishable
     verdict: Verdict = "fail" if count["fail"] else "pass" if sound else "inconclusive"
     return Summary(
         verdict,
@@ -89,4 +100,5 @@ def summarize(plan: Plan, audits: tuple[Audit, ...], exposures: tuple[Exposure, 
         plan.audits - count["pass"] - count["fail"],
         seconds,
         vacuous,
+        indistinguishable,
     )

@@ -15,11 +15,14 @@ from audit.checks.result import Verdict, worst
 from audit.compile.identity import BuildIdentity
 from audit.project import TABLE
 from audit.records import derive
+from audit.records.closure import Closure
 from audit.records.kind import PLAN, Draft, Headline, Kind
 from audit.records.machine import Machine
 from audit.spec import Case
 
-SCHEMA = 1
+SCHEMA = 2
+OLDER = (1,)
+"""Versions that are still read. Schema 2 added what decided the verdicts beside the CUDA sources."""
 Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
 TOOLS: tuple[Tool, ...] = ("memcheck", "racecheck", "synccheck", "initcheck")
 Severity = Literal["error", "warning"]
@@ -163,6 +166,7 @@ class SanitizeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checked: tuple[ToolCheck, ...]
     suppressions: tuple[Suppression, ...]
     summary: SanitizeSummary
+    closure: Closure | None = None  # what decided it beside the sources; records of older versions have none
 
 
 def draft(runs: Path, plan: SanitizePlan) -> Draft:
@@ -323,7 +327,7 @@ KIND = Kind(
     title="a session of sanitizers",
     file="sanitize.json",
     record=SanitizeRecord,
-    schemas=(SCHEMA,),
+    schemas=(SCHEMA, *OLDER),
     beside=(PLAN,),
     lacks=_lacks,
     disagrees=_disagrees,

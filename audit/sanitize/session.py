@@ -17,8 +17,10 @@ from audit.compile.identity import BuildIdentity
 from audit.errors import CompileError, ToolMissing
 from audit.execution import step_loads
 from audit.inputs import case_inputs, load_capture
+from audit.opened_files import collected_in_a_case
 from audit.project import Project
 from audit.records import machine
+from audit.records.closure import closure_of
 from audit.records.folder import add_pages
 from audit.records.sanitize import (
     SCHEMA,
@@ -72,7 +74,9 @@ def sanitize(
             canaries += engine.canaries(tool)
         except (ToolMissing, CompileError) as error:
             missing[tool] = str(error)
-    checked, builds = _run_checks(_Session(project, plan, engine, rules, tuple(canaries), missing), on_check)
+    session = _Session(project, plan, engine, rules, tuple(canaries), missing)
+    with collected_in_a_case() as opened:
+        checked, builds = _run_checks(session, on_check)
     used = counted(rules, (finding for check in checked for finding in check.findings))
     objections = complaints(used, _today(), tuple(records), narrowed=plan.pruned)
     record = SanitizeRecord(
@@ -90,6 +94,7 @@ def sanitize(
         checked=checked,
         suppressions=used,
         summary=summarize(plan, checked, canaries, objections, round(time.monotonic() - began, 1)),
+        closure=closure_of(project, plan.operator, opened),
     )
     path = folder.finish(record)
     add_pages(path, lambda: render(record))

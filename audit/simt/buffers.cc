@@ -24,11 +24,13 @@ constexpr std::uint64_t kPage = 4096;
 // process that may have little of it.
 constexpr std::uint64_t kMargins[] = {1ULL << 30, 1ULL << 20};
 
-// For describe_address.
+// For describe_address, which asks for the data, and mapped_file, which asks for the whole mapping.
 struct Mapped {
-  char path[128];
+  char path[256];
   const char* data;
   std::uint64_t bytes;
+  const char* base;
+  std::uint64_t file_bytes;
 };
 constexpr std::size_t kMaxMapped = 256;
 Mapped mapped[kMaxMapped];
@@ -108,6 +110,8 @@ Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t b
     std::snprintf(entry.path, sizeof(entry.path), "%s", path.c_str());
     entry.data = buffer.data();
     entry.bytes = bytes;
+    entry.base = buffer.base;
+    entry.file_bytes = buffer.file_bytes;
   }
   return buffer;
 }
@@ -129,7 +133,7 @@ void describe_address(const void* address, char* text, std::size_t bytes) {
 
 bool mapped_file(const void* address, char (&path)[256]) {
   for (std::size_t i = 0; i < mapped_count; ++i)
-    if (address >= mapped[i].base && address < mapped[i].base + mapped[i].bytes) {
+    if (address >= mapped[i].base && address < mapped[i].base + mapped[i].file_bytes) {
       std::snprintf(path, sizeof(path), "%s", mapped[i].path);
       return true;
     }

@@ -13,7 +13,9 @@ from audit.run import run
 
 DECLARATION = """
 import numpy as np
-from audit.spec import Axis, Buffer, Launch, Operator, Reference, Shape, Source, Variant
+from audit.spec import (
+    Axis, Bound, Buffer, Launch, Line, Measured, Operator, Probe, Reference, Shape, Source, Variant,
+)
 from audit.bounds import RelL2
 
 

@@ -133,3 +133,54 @@ def test_a_guard_file_fills_whole_pages() -> None:
         made = arena.lay_out([Buffer("b", "u8", f"n={size}", "in", offset=8)], CASE, "s")[0]
         assert made.file_size % 4096 == 0
         assert made.file_size - made.offset - made.size >= 4096
+
+
+BYTES = """
+import numpy as np
+from audit.spec import Axis, Bound, Buffer, Launch, Measured, Operator, Reference, Shape, Source, Variant
+
+
+def variant(name, parent=None):
+    def launches(c):
+        return (Launch(name, (1,), (32,), 0, ("x", "y", c.n)),)
+
+    return Variant(name, Source(f"kernels/{name}.cu"), launches, parent)
+
+
+def differing(c, x, got, want):
+    return Measured((got["y"] != want["y"]) * 1.0, np.zeros(c.n), ("n",))
+
+
+operator = Operator(
+    "twice", axes=[Axis("n", 4096)], shapes=[Shape("twice")],
+    buffers=lambda c: (Buffer("x", "u8", "n", "in"), Buffer("y", "u8", "n", "out")),
+    inputs=lambda c, r: {"x": r.integers(0, 256, c.n, np.uint8)},
+    steps=lambda c, x: {"live": {}, "other": {"x": x["x"][::-1]}, "restore": {}},
+    references=[Reference("exact", lambda c, x: {"y": x["x"] ^ 1})],
+    bounds=[Bound("y", differing, reference="exact")],
+    variants=[variant("control"), variant("fast", "control")],
+)
+"""
+FLIP = """
+extern "C" __global__ void NAME(const unsigned char* x, unsigned char* y, int n) {
+  for (int i = threadIdx.x; i < n; i += blockDim.x)
+    if (TAKE) y[i] = x[i] ^ 1;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("take", "failed"), [("true", set()), ("i != 77", {"workspace", "bytes", "repeat", "error:y"})]
+)
+def test_a_byte_may_be_the_poison_by_right(tmp_path: Path, take: str, failed: set[str]) -> None:
+    (tmp_path / "kernels").mkdir()
+    (tmp_path / "pyproject.toml").write_text("[tool.kernel-audit]\n")
+    (tmp_path / "kernels/twice.py").write_text(BYTES)
+    for name, condition in (("control", "true"), ("fast", take)):
+        (tmp_path / f"kernels/{name}.cu").write_text(FLIP.replace("NAME", name).replace("TAKE", condition))
+    record = audit(tmp_path)
+    assert set(results(record, "fail")) == failed
+    assert record.summary.verdict == ("fail" if failed else "pass")
+    if failed:
+        steps = {one.step for each in record.audits for one in each.results if one.check == "workspace"}
+        assert steps == {"live", "other", "restore"}

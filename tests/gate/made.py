@@ -21,6 +21,7 @@ from audit.project import Project, find_project
 from audit.records import machine, sanitize
 from audit.records import run as run_record
 from audit.records import sanitize as sanitize_record
+from audit.records.closure import closure_of
 from audit.records.run import SCHEMA, RunRecord, summarize
 from audit.records.sanitize import SCHEMA as SANITIZE_SCHEMA
 from audit.records.sanitize import Canary, SanitizeRecord, Side, Tool, ToolCheck, ToolFinding, ToolRecord
@@ -103,6 +104,7 @@ def audited(made: Project) -> RunRecord:
         audits=audits,
         exposures=exposures,
         summary=summarize(plan, audits, exposures, 1.0),
+        closure=closure_of(made, plan.operator, ()),
     )
 
 
@@ -175,6 +177,7 @@ def session(
         checked=checked,
         suppressions=counted,
         summary=summarize_session(plan, checked, canaries, complaints, 1.0),
+        closure=closure_of(made, plan.operator, ()),
     )
 
 

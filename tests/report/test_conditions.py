@@ -82,7 +82,7 @@ def test_what_did_not_run_is_no_pass(missing: set[tuple[int, int]], name: str, o
     assert evidence.summary.verdict == "inconclusive"
     condition = of(evidence)[name]
     assert (condition.state, condition.outcome) == ("inconclusive", outcome)
-    assert "0 of 13 conditions failed" in render(evidence)
+    assert "0 of 14 conditions failed" in render(evidence)
 
 
 def test_a_mutation_that_nothing_catches() -> None:

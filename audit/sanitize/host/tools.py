@@ -27,6 +27,7 @@ from audit.compile.compiler import find_compiler
 from audit.compile.host import HostBuild, build_host
 from audit.compile.instrumentation import Sanitizer, find_instrumentation
 from audit.errors import ToolMissing
+from audit.processes import Excerpt
 from audit.records.sanitize import Tool, ToolRecord
 from audit.sanitize.canaries import planted
 
@@ -39,6 +40,7 @@ BUILT_FOR: Mapping[Tool, Sanitizer] = {
 FOUND = 66
 """A program's exit status after a finding of its sanitizer."""
 
+_LOG_LIMIT = 16 * 2**20  # bytes; a log that is cut is not understood, and its run inconclusive
 _LOG, _XML = "sanitizer.log", "sanitizer.xml"
 _RED_ZONE = 512  # bytes beside each allocation
 _THREAD = {
@@ -77,13 +79,20 @@ def run(tool: Tool, folder: Path, bundle: Bundle, build: HostBuild, limit: float
             f"{tool}: expected a program built for {BUILT_FOR[tool]!r}, but got one for {build.sanitizer!r}"
         )
     log, xml = folder / _LOG, folder / _XML
-    for old in (log, xml):
-        old.unlink(missing_ok=True)
+    for left in (log, xml):
+        left.unlink(missing_ok=True)
     under, settings = _launcher(tool, xml)
-    outcome = host.run(folder, bundle, build, limit, 1, under=under, env={**os.environ, **settings}, errors=_LOG)
-    text = "".join(path.read_text(errors="replace") for path in (log, xml) if path.exists())
-    command = (*(f"{name}={value}" for name, value in settings.items()), *under, str(build.executable))
-    return HostRun(tool, command, outcome, text, tuple(host.reported(folder)))
+    os.mkfifo(log)  # a kernel prints there too, and shall take no room on a disk
+    kept_open = os.open(log, os.O_RDWR)  # so that the reader finds no end before the program begins
+    written = Excerpt(log.open("rb", buffering=0), first=_LOG_LIMIT)
+    try:
+        outcome = host.run(folder, bundle, build, limit, 1, under=under, env={**os.environ, **settings}, errors=_LOG)
+    finally:
+        os.close(kept_open)
+        content = written.content()
+    said = content.decode(errors="replace") + (xml.read_text(errors="replace") if xml.exists() else "")
+    shown = (*(f"{name}={value}" for name, value in settings.items()), *under, str(build.executable))
+    return HostRun(tool, shown, outcome, said, tuple(host.reported(folder)))
 
 
 def build_canaries(tool: Tool, arch: str = "sm_90") -> HostBuild:

@@ -103,6 +103,7 @@ def test_an_accepted_time_out_covers_no_other_end(project: Project, other: Resul
     rewrite(home, ending(other))
     gate = judge(project)
     assert {one.accepted for one in gate.found if one.rule == "check/completion"} == {""}
+    assert found.fingerprint not in {one.fingerprint for one in gate.found}
     assert gate.verdict == "fail"
 
 

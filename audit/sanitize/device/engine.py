@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from audit import processes
 from audit.backends import cuda
 from audit.bundle import Bundle
 from audit.compile.cuda import CubinBuild, compile_cubin
@@ -59,7 +60,7 @@ class DeviceEngine:
 
     def abort(self) -> None:
         """Kill every tool that is running now, with its target."""
-        compute_sanitizer.abort()
+        processes.abort()
 
 
 @lru_cache(maxsize=64)

@@ -6,12 +6,10 @@ does not list in its own `--help` is omitted; `ToolRecord.options` lists the one
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -21,11 +19,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from audit import processes
 from audit.backends import child
 from audit.bundle import MANIFEST, Bundle
 from audit.compile.cuda import CubinBuild
-from audit.errors import AuditError, MachineError, ToolMissing
-from audit.processes import PARENT, package_environment
+from audit.errors import MachineError, ToolMissing
 from audit.records.sanitize import Observation, Tool, ToolFinding, ToolRecord
 from audit.sanitize.device import output as compute_output
 from audit.sanitize.device import target
@@ -37,10 +35,10 @@ FOUND = 86
 _NAME = "compute-sanitizer"
 _PACKAGE = "nvidia-cuda-sanitizer-api"
 _TARGET = "audit.sanitize.device.target"
-_LOG, _XML, _OUTPUT, _CUBIN = "sanitizer.log", "sanitizer.xml", "sanitizer.output", "sanitize.cubin"
-_QUERY_LIMIT, _DEATH_LIMIT = 60.0, 60.0  # seconds
-_READ_LIMIT = 64 * 2**20  # bytes of a report; a larger one is read in part and counts as incomplete
-_FLAG = ""  # the value of an option without a value
+_LOG, _XML, _CUBIN = "sanitizer.log", "sanitizer.xml", "sanitize.cubin"
+_QUERY_LIMIT = 60.0  # seconds
+_READ_LIMIT = 64 * 2**20  # bytes of a report; a larger one is read in part, and is not whole
+_FLAG = ""  # of an option without a value
 _SHARED = "--initcheck-address-space"
 
 _NEEDED = ("--error-exitcode", "--require-cuda-init", "--check-exit-code", "--xml", "--save", "--log-file")
@@ -211,12 +209,12 @@ def _observe_all(tool: Tool, installed: Installation, works: Sequence[Work], lim
     command = prepare(tool, installed, works)
     first = works[0].folder
     for work in works:
-        for name in (_LOG, _XML, _OUTPUT, target.REPORT):
+        for name in (_LOG, _XML, target.REPORT):
             (work.folder / name).unlink(missing_ok=True)
     began = time.monotonic()
-    exit_code = _execute(command, first / _OUTPUT, limit)
-    seconds = limit if exit_code is None else round(time.monotonic() - began, 3)
-    log, xml, output = (_read(first / name) for name in (_LOG, _XML, _OUTPUT))
+    done = processes.run(command, limit, env=processes.package_environment())
+    seconds = limit if done.code is None else round(time.monotonic() - began, 3)
+    log, xml = (_read(first / name) for name in (_LOG, _XML))
     return [
         observe(
             tool,
@@ -226,9 +224,9 @@ def _observe_all(tool: Tool, installed: Installation, works: Sequence[Work], lim
             ToolOutput(
                 log=log,
                 xml=xml,
-                output=output or "",
+                output=(done.output + done.errors).decode(errors="replace"),
                 report=tuple(child.reported(work.folder / target.REPORT)),
-                exit_code=exit_code,
+                exit_code=done.code,
                 seconds=seconds / len(works),
             ),
         )
@@ -259,48 +257,6 @@ def observe(
         launches=sum(count.entry in entries for count in child.launches(output.report)),
         seconds=output.seconds,
     )
-
-
-def abort() -> None:
-    """Kill every running tool with its target."""
-    for process in tuple(_running):
-        _kill(process)
-
-
-_running: set[subprocess.Popen[bytes]] = set()
-
-
-def _execute(command: Sequence[str], output: Path, limit: float) -> int | None:
-    """The exit status; None if the limit came first. The whole process group is killed before this returns."""
-    with output.open("wb") as file:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            env={**package_environment(), PARENT: str(os.getpid())},
-        )
-    _running.add(process)
-    try:
-        return process.wait(limit)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
-        _kill(process)
-        _running.discard(process)
-        try:
-            process.wait(_DEATH_LIMIT)
-        except subprocess.TimeoutExpired:
-            raise AuditError(
-                f"process {process.pid} ({_NAME}) did not exit within {_DEATH_LIMIT:g} s after SIGKILL, so its GPU is "
-                "stuck; reset the GPU or restart the machine before you continue"
-            ) from None
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _crash(tool: Tool, entries: Sequence[str], output: ToolOutput) -> Iterator[ToolFinding]:

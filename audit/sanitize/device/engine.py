@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from audit import processes
 from audit.backends import cuda
 from audit.bundle import Bundle
 from audit.compile.cuda import CubinBuild, compile_cubin
@@ -63,8 +64,8 @@ class DeviceEngine:
         return self._device.described()
 
     def abort(self) -> None:
-        """Kill every running tool with its target."""
-        compute_sanitizer.abort()
+        """Kill every tool that is running now, with its target."""
+        processes.abort()
 
 
 @lru_cache(maxsize=64)

@@ -69,9 +69,20 @@ def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
             files.add(name)
 
 
-@cache
 def _installed() -> tuple[str, ...]:
-    """The folders of Python, of its packages, and of this tool."""
+    """The folders of Python, of this tool, and of every place on `sys.path` that packages are installed in."""
+    return (*_python(), *(place for entry in sys.path if (place := _packages_in(entry))))
+
+
+@cache
+def _python() -> tuple[str, ...]:
     places = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     own = str(Path(__file__).resolve().parent)
     return tuple(f"{os.path.realpath(place)}{os.sep}" for place in (*places, own))
+
+
+@cache
+def _packages_in(entry: str) -> str:
+    """An entry of `sys.path` with a slash behind, if pip installed packages there; else nothing."""
+    folder = Path(entry)
+    return f"{os.path.realpath(folder)}{os.sep}" if entry and any(folder.glob("*.dist-info")) else ""

@@ -1,0 +1,149 @@
+"""A record is stale when anything that decided its verdict has changed, says what, and is not stale otherwise."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from audit.opened_files import collected_in_a_case, while_a_hook_runs
+from audit.project import find_project
+from audit.records.closure import python_sources
+from audit.records.run import KIND
+from audit.records.verify import verify
+
+from ..conftest import Ran
+
+Audit = Callable[..., Ran]
+
+
+@pytest.fixture
+def project(softmax_project: Path) -> Path:
+    """The softmax project, whose inputs read a table and whose bound lies in a module of its own."""
+    source = softmax_project / "kernels/softmax.py"
+    text = source.read_text()
+    text = text.replace('"x": rng.normal(0, 3, (c.rows, c.n))', '"x": rng.normal(0, scale(), (c.rows, c.n))')
+    text = text.replace('bounds=[RelL2("y", 1e-6)]', "bounds=[LIMIT]")
+    helper = "from pathlib import Path\n\n\ndef scale():\n    return float((Path(__file__).parents[1] / 'scale.txt').read_text())\n"
+    (softmax_project / "kernels/tables.py").write_text(helper)
+    (softmax_project / "kernels/limits.py").write_text('from audit import RelL2\n\nLIMIT = RelL2("y", 1e-6)\n')
+    (softmax_project / "kernels/unrelated.py").write_text("# nothing imports this\n")
+    (softmax_project / "scale.txt").write_text("3")
+    source.write_text(f"from .limits import LIMIT\nfrom .tables import scale\n{text}")
+    return softmax_project
+
+
+@pytest.fixture
+def record(project: Path, audit: Audit) -> Path:
+    ran = audit(project, "run", "--axis", "n=33", "--variant", "fast", "--json")
+    assert ran.code == 0, ran.out + ran.err
+    return Path(ran.json["evidence"])
+
+
+def stale(record: Path, project: Path) -> dict[str, str]:
+    return verify(record, find_project(project)).stale.closure
+
+
+def test_nothing_changed_is_nothing_stale(project: Path, record: Path) -> None:
+    assert verify(record, find_project(project)).verdict == "pass"
+    closure = KIND.load(record).closure
+    assert closure is not None
+    assert closure.python.keys() == {"kernels/limits.py", "kernels/softmax.py", "kernels/tables.py"}
+    assert closure.opened.keys() == {"scale.txt"}
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new"),
+    [
+        ("kernels/softmax.py", "(128,)", "(64,)"),  # a launch
+        ("kernels/softmax.py", '0, ("x"', '64, ("x"'),  # its shared memory
+        ("kernels/softmax.py", "x.max(axis=-1", "x.min(axis=-1"),  # a reference
+        ("kernels/softmax.py", '"fast", "control"', '"fast"'),  # a parent
+        ("kernels/limits.py", "1e-6", "1e-3"),  # a bound in another module
+        ("kernels/tables.py", "float(", "2 * float("),  # inputs in another module
+        ("scale.txt", "3", "4"),  # a file that inputs read
+    ],
+)
+def test_whatever_decides_makes_it_stale_and_is_named(
+    project: Path, record: Path, file: str, old: str, new: str
+) -> None:
+    text = (project / file).read_text()
+    assert old in text
+    (project / file).write_text(text.replace(old, new))
+    assert stale(record, project) == {file: "has changed"}
+
+
+def test_an_unrelated_file_makes_nothing_stale(project: Path, record: Path) -> None:
+    (project / "kernels/unrelated.py").write_text("# another comment\n")
+    (project / "kernels/new.py").write_text("")
+    assert stale(record, project) == {}
+
+
+def test_what_is_gone_or_imported_newly_is_named(project: Path, record: Path) -> None:
+    (project / "scale.txt").unlink()
+    source = project / "kernels/limits.py"
+    source.write_text(f"from . import unrelated\n{source.read_text()}")
+    assert stale(record, project) == {
+        "scale.txt": "is gone",
+        "kernels/limits.py": "has changed",
+        "kernels/unrelated.py": "is imported now",
+    }
+
+
+def test_another_version_or_runtime_of_the_tool_is_named(
+    project: Path, record: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("audit.records.closure.runtime_digest", lambda: "0")
+    assert stale(record, project) == {"audit/simt": "has changed"}
+    monkeypatch.setattr("audit.records.closure.__version__", "9")
+    assert stale(record, project) == {"kernel-audit": "was 0.1.0, and is 9"}
+
+
+def test_a_record_of_an_older_version_is_stale(project: Path, record: Path) -> None:
+    from ..gate import made
+
+    made.rewrite(record, lambda found: msgspec.structs.replace(found, closure=None))
+    found = verify(record, find_project(project))
+    assert found.verdict == "inconclusive"
+    assert found.stale.closure
+
+
+def test_packages_that_are_installed_beside_the_interpreter_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, mine = tmp_path / "site", tmp_path / "mine"
+    (site / "some-1.0.dist-info").mkdir(parents=True)
+    mine.mkdir()
+    for folder in (site, mine):
+        (folder / "data.txt").write_text("1")
+        monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    with collected_in_a_case() as files:
+        (mine / "data.txt").read_text()  # outside of a hook: the tool's own reading
+        with while_a_hook_runs():
+            for folder in (site, mine):
+                (folder / "data.txt").read_text()
+            (mine / "made.txt").write_text("2")
+    assert files == {str(mine / "data.txt")}
+
+
+def test_imports_are_followed_through_packages(tmp_path: Path) -> None:
+    for name, text in {
+        "kernels/__init__.py": "",
+        "kernels/op/__init__.py": "from .operator import op",
+        "kernels/op/operator.py": "from ..shared import x\nfrom ...references.fp64 import y\nimport numpy",
+        "kernels/shared.py": "",
+        "kernels/other.py": "",
+        "references/__init__.py": "",
+        "references/fp64.py": "from . import domain",
+        "references/domain.py": "",
+        "references/exact.py": "",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert set(python_sources(tmp_path, tmp_path / "kernels/op/operator.py")) == {
+        "kernels/__init__.py", "kernels/op/__init__.py", "kernels/op/operator.py", "kernels/shared.py",
+        "references/__init__.py", "references/domain.py", "references/fp64.py",
+    }  # fmt: skip

@@ -21,7 +21,7 @@ from audit.opened_files import collected_in_a_case
 from audit.plan import Plan
 from audit.project import Project
 from audit.records.run import Audit, CaseRecord
-from audit.spec import Array, Case, Inputs, Operator
+from audit.spec import Array, Case, Inputs, Operator, kernels_on_gpu
 from audit.vacuity import Exposure, OmissionShare, expose, omission_share
 
 
@@ -40,7 +40,7 @@ def audit_case(
     project: Project, plan: Plan, case: Case, *, threads: int, on_audit: Callable[[Audit], None] = lambda _: None
 ) -> CaseOutcome:
     """Audit every planned variant in one case. Raises AuditError only for what the user can fix."""
-    with collected_in_a_case() as opened:
+    with collected_in_a_case() as opened, kernels_on_gpu(plan.backend == "cuda"):
         outcome = _audit(project, plan, case, threads, on_audit)
     return msgspec.structs.replace(outcome, opened=tuple(sorted(opened)))
 
@@ -48,7 +48,7 @@ def audit_case(
 def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Callable[[Audit], None]) -> CaseOutcome:
     operator = project.operators[plan.operator]
     capture = load_capture(project, case)
-    prepared = _prepare(operator, msgspec.structs.replace(case, gpu=plan.backend == "cuda"), capture)
+    prepared = _prepare(operator, case, capture)
     views: dict[str, View] = {}
     audits = []
     builds: dict[str, BuildIdentity] = {}

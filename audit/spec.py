@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -41,6 +43,19 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "i64": np.dtype("<i8"),
     "u64": np.dtype("<u8"),
 }
+
+
+_kernels_on_gpu: ContextVar[bool] = ContextVar("kernels run on a GPU", default=False)
+
+
+@contextmanager
+def kernels_on_gpu(there: bool) -> Iterator[None]:
+    """Let the references that are called in this block know whether the kernels run on a GPU."""
+    token = _kernels_on_gpu.set(there)
+    try:
+        yield
+    finally:
+        _kernels_on_gpu.reset(token)
 
 
 class Axis(msgspec.Struct, frozen=True):
@@ -104,7 +119,6 @@ class Case(msgspec.Struct, frozen=True):
     first_step_only  run the first step and leave out the others
     unnamed          axes that the name of the case leaves out
     arch             architecture whose tensor cores the results follow
-    gpu              the kernels run on a GPU, which references may use; false in plans
     """
 
     shape: str
@@ -116,7 +130,6 @@ class Case(msgspec.Struct, frozen=True):
     first_step_only: bool = False
     unnamed: tuple[str, ...] = ()
     arch: str = "sm_90"
-    gpu: bool = False
 
     def __getattr__(self, name: str) -> Any:
         """The value of an axis: `case.rows`."""
@@ -133,6 +146,11 @@ class Case(msgspec.Struct, frozen=True):
         values = ",".join(f"{name}={value}" for name, value in self.axes.items() if name not in self.unnamed)
         origin = self.capture or (f"probe-{self.probe}" if self.probe else f"seed{self.seed}")
         return f"{self.shape}/{origin}/{values}"
+
+    @property
+    def gpu(self) -> bool:
+        """Whether the kernels of the case under audit run on a GPU, which references may then use."""
+        return _kernels_on_gpu.get()
 
     def rng(self) -> np.random.Generator:
         """A generator seeded by the id of the case, so that no case depends on another."""

@@ -15,7 +15,7 @@ from audit.bench.clock import Clock, Replay
 from audit.bench.workset import Contender, WorkingSet, check
 from audit.errors import AuditError, ToolMissing
 from audit.records.bench import Bandwidth, ComparedBytes, Error, Method, Pair, SkippedArm, TimedContext
-from audit.spec import Array, AxisValue, Bench, Inputs, Shape
+from audit.spec import Array, AxisValue, Bench, Inputs, Shape, kernels_on_gpu
 
 
 class Entrant(msgspec.Struct, frozen=True):
@@ -140,10 +140,10 @@ class TimingSession:
     def _reference(self, inputs: Inputs) -> tuple[str, Array]:
         """The name and the result of the first FP64 reference for the first layer's output."""
         operator = self.work.operator
-        case = msgspec.structs.replace(self.work.case, gpu=True)
         named = operator.measured.get(self.declared.output, self.declared.output)
         for reference in operator.references:
-            expected = reference.compute(case, inputs).get(named)
+            with kernels_on_gpu(True):
+                expected = reference.compute(self.work.case, inputs).get(named)
             if expected is not None and expected.dtype == np.float64:
                 return reference.name, expected
         raise AuditError(

@@ -27,8 +27,8 @@ def project(softmax_project: Path) -> Path:
     text = source.read_text()
     text = text.replace('"x": rng.normal(0, 3, (c.rows, c.n))', '"x": rng.normal(0, scale(), (c.rows, c.n))')
     text = text.replace('bounds=[RelL2("y", 1e-6)]', "bounds=[LIMIT]")
-    helper = "from pathlib import Path\n\n\ndef scale():\n    return float((Path(__file__).parents[1] / 'scale.txt').read_text())\n"
-    (softmax_project / "kernels/tables.py").write_text(helper)
+    scale = "def scale():\n    return float((Path(__file__).parents[1] / 'scale.txt').read_text())\n"
+    (softmax_project / "kernels/tables.py").write_text(f"from pathlib import Path\n\n\n{scale}")
     (softmax_project / "kernels/limits.py").write_text('from audit import RelL2\n\nLIMIT = RelL2("y", 1e-6)\n')
     (softmax_project / "kernels/unrelated.py").write_text("# nothing imports this\n")
     (softmax_project / "scale.txt").write_text("3")

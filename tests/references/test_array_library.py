@@ -5,14 +5,15 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
+import exact
 import numpy as np
 import pytest
 from paged_case import PagedCase, paged_case
-from project_references import array_library, attention, exact, fp64, mutations, omissions, scalar_fp64, splits
+from project_references import array_library, attention, fp64, mutations, omissions, scalar_fp64, splits
 from test_mutations import GROUPED, POISON, SCALAR, caught_by, got_of
 
 from audit.project import find_project
+from audit.spec import kernels_on_gpu
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 TORCH = array_library.TorchLibrary("cpu")
@@ -208,7 +209,8 @@ def test_long_cases_on_a_gpu_are_the_only_ones_that_ask_for_it(shape: str, monke
 
     def named_by(context: int, gpu: bool) -> str:
         case = operator.case(named, {"context": context, "page": 1648})
-        return reference.computed_by(msgspec.structs.replace(case, gpu=gpu))
+        with kernels_on_gpu(gpu):
+            return reference.computed_by(case)
 
     assert named_by(261_888, True) == TORCH.name
     assert named_by(261_888, False) == named_by(8197, True) == "numpy"

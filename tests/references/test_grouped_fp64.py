@@ -2,10 +2,11 @@
 
 import tracemalloc
 
+import exact
 import numpy as np
 import pytest
 from paged_case import PagedCase, paged_case
-from project_references import attention, exact, fp64, paging, splits
+from project_references import attention, fp64, paging, splits
 
 
 def grouped(case: PagedCase) -> object:

@@ -4,13 +4,13 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
+import exact
 import numpy as np
 import pytest
 from paged_case import PagedCase, paged_case
 from project_references import (
     attention,
     bounds,
-    exact,
     scalar_bounds,
     scalar_contract,
     scalar_fp64,

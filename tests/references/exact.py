@@ -9,8 +9,7 @@ from typing import Any
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
-
-from .paging import gather_tokens
+from project_references import paging
 
 DIGITS = 50
 
@@ -47,8 +46,8 @@ def exact_head(
         if not tokens:
             return ExactHead((mpmath.mpf(0),) * len(dims), mpmath.mpf("-inf"))
         query = _integers(q, 24)
-        keys = _integers(gather_tokens(k, table, tokens.stop, start=tokens.start), 9)
-        values = _integers(gather_tokens(v, table, tokens.stop, start=tokens.start), 9)
+        keys = _integers(paging.gather_tokens(k, table, tokens.stop, start=tokens.start), 9)
+        values = _integers(paging.gather_tokens(v, table, tokens.stop, start=tokens.start), 9)
         factor = mpmath.mpf(float(scale)) * mpmath.mpf(float(k_scale))
         scores = [factor * mpmath.ldexp(int(dot), -33) for dot in keys @ query]
         peak = max(scores)

@@ -15,6 +15,7 @@ import numpy as np
 
 from audit import arena
 from audit.arena import Slot
+from audit.declaration import buffers_of, launches_of
 from audit.errors import ProjectError
 from audit.spec import At, Buffer, Case, Inputs, Launch, Operator, Variant
 
@@ -107,7 +108,7 @@ def write(
 
     Raises ProjectError where what the project declares does not fit together.
     """
-    buffers = tuple(operator.buffers(case))
+    buffers = buffers_of(operator, case)
     salt = f"{case.id}/{variant.name}/{arm.name}"
     slots = arena.lay_out(buffers, case, salt, policy, arm.shift)
     arena.create(folder, slots, inputs, case, buffers)
@@ -116,7 +117,7 @@ def write(
         case=case.id,
         variant=variant.name,
         slots=slots,
-        launches=tuple(resolve(launch, variant, buffers, inputs) for launch in variant.launches(case)),
+        launches=tuple(resolve(launch, variant, buffers, inputs) for launch in launches_of(variant, case)),
         steps=tuple(
             _step(folder, index, name, changes, salt, slots, buffers, case)
             for index, (name, changes) in enumerate(steps.items())

@@ -12,8 +12,8 @@ from audit.backends import Completed
 from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
 from audit.compile.identity import BuildIdentity
+from audit.declaration import arrays_of, ask
 from audit.execution import CaseInputs, execute
-from audit.hooks import call
 from audit.inputs import case_inputs, load_capture
 from audit.metrics import metrics
 from audit.plan import Plan
@@ -73,7 +73,7 @@ def audit_case(
         steps=tuple(prepared.steps),
         omission_share=share,
         computed_by={
-            one.name: call(case, f"computed_by of {one.name}", one.computed_by, prepared.case)
+            one.name: ask(case, f"computed_by of {one.name}", one.computed_by, prepared.case, returns=str)
             for one in operator.references
             if one.computed_by
         },
@@ -96,8 +96,7 @@ def _references(
         digest = arena.input_digest(given)
         if digest not in known:
             known[digest] = {
-                reference.name: call(case, f"reference {reference.name}", reference.compute, case, given)
-                for reference in operator.references
+                reference.name: arrays_of(operator, reference, case, given) for reference in operator.references
             }
         by_step[name] = known[digest]
     return by_step

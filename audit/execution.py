@@ -27,6 +27,7 @@ from audit.checks.view import Step, View
 from audit.compile.cuda import CubinBuild, compile_cubin
 from audit.compile.frozen import load_frozen
 from audit.compile.host import HostBuild, build_host
+from audit.declaration import buffers_of
 from audit.errors import CompileError, PlanError
 from audit.plan import Plan, PlannedVariant
 from audit.project import Project
@@ -185,7 +186,7 @@ def step_loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, I
 
 def _memory(prepared: CaseInputs) -> str | None:
     """A folder in memory, where it has room for the bundle several times over; else the usual one."""
-    size = sum(buffer.nbytes(prepared.case) for buffer in prepared.operator.buffers(prepared.case))
+    size = sum(buffer.nbytes(prepared.case) for buffer in buffers_of(prepared.operator, prepared.case))
     needed = size * (2 * len(prepared.steps) + 3) * 2 * (os.cpu_count() or 1) + 2**30
     try:
         return _SHARED_MEMORY if shutil.disk_usage(_SHARED_MEMORY).free > needed else None

@@ -18,6 +18,7 @@ from typing import Any
 
 import msgspec
 
+from audit import declaration
 from audit.errors import PlanError, ProjectError
 from audit.spec import Operator, Shape
 
@@ -142,6 +143,7 @@ def _collect(root: Path, folder: str) -> tuple[dict[str, Operator], dict[str, Pa
         for value in vars(module).values():
             if not isinstance(value, Operator):
                 continue
+            declaration.admit(value, Path(module.__file__ or folder))
             if found.setdefault(value.name, value) is not value:
                 raise ProjectError(f"operator {value.name}: declared twice, the second time in {module.__file__}")
             declared[value.name] = Path(module.__file__ or folder)

@@ -13,6 +13,7 @@ import numpy as np
 from audit.bench.arrays import DeviceComparison
 from audit.bench.clock import Clock, Replay
 from audit.bench.workset import Contender, WorkingSet, check
+from audit.declaration import ask
 from audit.errors import AuditError, ToolMissing
 from audit.records.bench import Bandwidth, ComparedBytes, Error, Method, Pair, SkippedArm, TimedContext
 from audit.spec import Array, AxisValue, Bench, Inputs, Shape
@@ -85,9 +86,17 @@ class TimingSession:
         pairs += self._peers(context, inputs, reference, expected, differ)
         layers = len(inputs)
         seen = self.work.operator.case(self.shape, {**self.declared.axes, "context": context})
-        peer_moved = {peer.name: layers * peer.moves(seen) for peer in self.declared.peers}
+        peer_moved = {
+            peer.name: layers * ask(seen, f"moves of {peer.name}", peer.moves, seen, returns=int)
+            for peer in self.declared.peers
+        }
         self.found.points.append(
-            TimedContext(context, layers * self.declared.moved(seen, context), tuple(pairs), peer_moved)
+            TimedContext(
+                context,
+                layers * ask(seen, "bench.moved", self.declared.moved, seen, context, returns=int),
+                tuple(pairs),
+                peer_moved,
+            )
         )
 
     def _check(self, context: int) -> set[str]:

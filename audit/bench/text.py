@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from audit.bench.curve import CurveComparison
 from audit.bench.pairs import Figures, Spread, figures
+from audit.printable import printable
 from audit.records.bench import BenchRecord
 
 _HEAD = ("context", "pair", "A ms", "B ms", "B/A", "range", "A/A range", "verdict", "floor ms", "B x floor")
@@ -112,7 +113,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _plain(text: str) -> str:
     """One line without control characters: a name must not steer a terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    return " ".join(printable(text).split())
 
 
 def _cut(text: str) -> str:

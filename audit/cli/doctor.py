@@ -14,7 +14,7 @@ import msgspec
 
 from audit.cli import options
 from audit.cli.exit_codes import PASS, USAGE
-from audit.cli.terminal import echo
+from audit.cli.terminal import echo, echo_json
 from audit.compile.host import build_host
 from audit.errors import AuditError
 from audit.records.sanitize import TOOLS, Tool
@@ -39,7 +39,7 @@ def command(as_json: bool) -> None:
     probes = [_host_backend, *tools, _capture_extra, _cuda_compiler, _gpu, _compute_sanitizer]
     diagnoses = [probe() for probe in probes]
     if as_json:
-        click.echo(msgspec.json.encode(diagnoses).decode())
+        echo_json(diagnoses)
     else:
         for one in diagnoses:
             state = "ok" if one.works else "MISSING" if one.needed else "absent"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -12,6 +13,7 @@ import click
 
 from audit import __version__
 from audit.cli.exit_codes import INCONCLUSIVE, PASS, USAGE
+from audit.cli.terminal import echo
 from audit.errors import AuditError
 
 if TYPE_CHECKING:
@@ -93,19 +95,21 @@ def main() -> NoReturn:
     try:
         code = cli.main(prog_name=_NAME, standalone_mode=False)  # click returns the code of its own Exit here
     except AuditError as error:
-        click.echo(f"{_NAME}: {error}", err=True)
+        echo(f"{_NAME}: {error}", err=True)
         sys.exit(USAGE)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        echo(shown.getvalue().rstrip("\n"), err=True)
         sys.exit(USAGE)
     except (click.Abort, KeyboardInterrupt):
-        click.echo(f"{_NAME}: interrupted; what was running left no record", err=True)
+        echo(f"{_NAME}: interrupted; what was running left no record", err=True)
         sys.exit(INCONCLUSIVE)
     except Exception as error:
         from audit.cli.crash import describe_crash
 
-        traceback.print_exc()
+        echo(traceback.format_exc().rstrip("\n"), err=True)
         sentence, crash_code = describe_crash(error)
-        click.echo(f"{_NAME}: {sentence}", err=True)
+        echo(f"{_NAME}: {sentence}", err=True)
         sys.exit(crash_code)
     sys.exit(code if isinstance(code, int) else PASS)

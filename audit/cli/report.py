@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from audit.cli import options
+from audit.cli.terminal import echo
 from audit.errors import EvidenceError, ProjectError
 from audit.project import Project, find_project
 from audit.records.folder import REPORT, latest
@@ -30,7 +31,7 @@ def command(evidence: Path | None, output: Path | None, show: bool, listing: boo
     its index.html lists them.
     """
     page = _index(evidence, output, project_folder) if listing else _page(evidence, output, project_folder)
-    click.echo(str(page))
+    echo(str(page))
     if show:
         webbrowser.open(page.resolve().as_uri())
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from audit.capture.store import CaptureStore
 from audit.errors import PlanError
-from audit.plan import Backend, planned_variants
+from audit.plan import Backend, captured_axes, planned_variants
 from audit.project import Project
 from audit.records.sanitize import TOOLS, SanitizePlan, Tool
 from audit.spec import Case, Line, Operator, Shape
@@ -53,7 +53,7 @@ def _case(project: Project, operator: Operator, shape: Shape, line: Line) -> Cas
     if line.capture:
         if project.captures is None or operator.capture_axes is None:
             raise PlanError(f"operator {operator.name}: its sanitizers' plan has a capture, but the project has none")
-        axes = {**operator.capture_axes(CaptureStore(project.captures).load(line.capture)), **axes}
+        axes = {**captured_axes(operator, shape, line.capture, CaptureStore(project.captures)), **axes}
     return operator.case(
         shape, axes, seed=1, capture=line.capture, probe=line.probe, first_step_only=line.first_step_only
     )

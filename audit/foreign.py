@@ -6,13 +6,17 @@ it was and what to do.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
 import msgspec
 
@@ -20,6 +24,8 @@ from audit.printable import one_line
 
 MOST_BYTES = 64 * 2**20
 """Of a JSON document."""
+MOST_TOML = 2**20
+"""Bytes of a TOML document."""
 MOST_DEEP = 64
 """Lists and objects inside of one another."""
 MOST_LETTERS = 4096
@@ -62,12 +68,17 @@ def read(path: Path, limit: int, *, follow: bool = False) -> bytes:
     return content
 
 
-def text(path: Path, limit: int) -> str:
-    """The text of a file of the project itself, which may be a link. Raises ForeignError."""
+def read_toml(path: Path, limit: int = MOST_TOML) -> dict[str, Any]:
+    """The document in a file of the project itself, which may be a link. Raises ForeignError."""
+    return decode_toml(read(path, limit, follow=True))
+
+
+def decode_toml(raw: bytes) -> dict[str, Any]:
+    """The document that TOML holds. Raises ForeignError."""
     try:
-        return read(path, limit, follow=True).decode()
-    except UnicodeDecodeError as error:
-        raise ForeignError(f"expected UTF-8, but got: {error}") from None
+        return tomllib.loads(raw.decode())
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, UnicodeDecodeError, and numbers without end
+        raise ForeignError(f"malformed TOML: {one_line(error)}") from None
 
 
 def decode(raw: bytes, kind: type[_T], *, rules: Mapping[str, Rule] | None = None, limit: int = MOST_BYTES) -> _T:
@@ -102,6 +113,26 @@ class _Fields:
                 raise ValueError(f"the name {name[:40]!r} is not printable or longer than {MOST_LETTERS:,} letters")
             if name in self._rules and not self._rules[name](value):
                 raise ValueError(f"{name}: {str(value)[:80]!r} is not possible")
+
+
+def xml_events(text: str) -> Iterator[tuple[Literal["start", "end"], Element, int]]:
+    """Each start and end of an element of XML, with the number of elements that are open then.
+
+    Raises ForeignError where it is malformed, for a document type (whose entities may stand for any length), and for
+    nesting beyond MOST_DEEP.
+    """
+    if "<!DOCTYPE" in text:
+        raise ForeignError("expected XML without a document type")
+    depth = 0
+    try:
+        for event, element in ElementTree.iterparse(io.StringIO(text), ("start", "end")):
+            assert event in ("start", "end")
+            depth += 1 if event == "start" else -1
+            if depth > MOST_DEEP:
+                raise ForeignError(f"expected at most {MOST_DEEP} levels of elements, but got more")
+            yield event, element, depth
+    except (ElementTree.ParseError, LookupError, ValueError) as error:  # also an encoding that does not exist
+        raise ForeignError(f"malformed XML: {one_line(error)}") from None
 
 
 def _require_shallow(raw: bytes) -> None:

@@ -10,7 +10,6 @@ import hashlib
 import importlib
 import pkgutil
 import sys
-import tomllib
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -18,8 +17,9 @@ from typing import Any
 
 import msgspec
 
-from audit import declaration
+from audit import declaration, foreign
 from audit.errors import PlanError, ProjectError
+from audit.foreign import ForeignError
 from audit.spec import Operator, Shape
 
 TABLE = "kernel-audit"
@@ -111,8 +111,8 @@ def find_project(start: Path) -> Project:
 
 def _table(file: Path) -> Any:
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        document = foreign.read_toml(file)
+    except ForeignError as error:
         raise ProjectError(f"{file}: cannot be read as TOML: {error}") from None
     tool = document.get("tool", {})
     return tool.get(TABLE) if isinstance(tool, dict) else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -16,7 +17,8 @@ from pathlib import Path
 from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, TimedOut
 from audit.errors import AuditError
 
-_MESSAGE_LIMIT = 2000
+_MESSAGE_LIMIT, _SHOWN = 2000, 200
+_LAUNCH = re.compile(r"\d+ (?P<entry>.+) (?P<blocks>\d{1,18}) (?P<threads>\d{1,18})")  # blanks: splits<6, 256>
 _DEATH_LIMIT = 60.0  # seconds; a driver first takes the device back from a kernel that does not end
 _running: set[subprocess.Popen[bytes]] = set()
 
@@ -59,7 +61,10 @@ def watch(process: subprocess.Popen[bytes]) -> None:
 def understood(code: int, lines: Sequence[str], errors: bytes, files: Files, seconds: float) -> Completed | Crashed:
     """The outcome of a process, or of one bundle of a worker, that ended with `code` and left these lines."""
     if code == 0 and lines[-1:] == ["done"]:
-        return _completed(lines, files, seconds)
+        try:
+            return _completed(lines, files, seconds)
+        except ValueError as error:
+            return Crashed("report", f"a line that is none of a report: {error}", seconds)
     return _crashed(code, lines, errors.decode(errors="replace"), seconds)
 
 
@@ -80,16 +85,16 @@ def _completed(lines: Sequence[str], files: Files, seconds: float) -> Completed:
 
 
 def launches(lines: Sequence[str]) -> tuple[LaunchCount, ...]:
-    """The launches that a report's lines tell of, each under the step before it."""
+    """The launches that a report's lines tell of, each under the step before it. ValueError for a line that is none."""
     step, found = "", []
     for line in lines:
         word, _, rest = line.partition(" ")
         if word == "step":
             step = rest
         elif word == "launch":
-            _, named = rest.split(" ", 1)
-            entry, blocks, threads = named.rsplit(" ", 2)  # an entry may hold blanks: splits<6, 256>
-            found.append(LaunchCount(step, entry, int(blocks), int(threads)))
+            if (launch := _LAUNCH.fullmatch(rest)) is None:
+                raise ValueError(line[:_SHOWN])
+            found.append(LaunchCount(step, launch["entry"], int(launch["blocks"]), int(launch["threads"])))
     return tuple(found)
 
 
@@ -102,8 +107,15 @@ def _crashed(code: int, lines: Sequence[str], errors: str, seconds: float) -> Cr
                 message = f"{message}: {said}"  # the line and the condition, which only the driver prints
             return Crashed(kind, message[:_MESSAGE_LIMIT], seconds)
     last = next((line for line in reversed(lines) if line.startswith(("step ", "launch "))), "the start")
-    kind = signal.Signals(-code).name if code < 0 else f"exit {code}"
+    kind = _signal(-code) if code < 0 else f"exit {code}"
     return Crashed(kind, f"after {last}: {said or 'no message'}", seconds)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # some have no name
+        return f"signal {number}"
 
 
 def end(process: subprocess.Popen[bytes]) -> None:

@@ -13,6 +13,7 @@ from audit.cli.terminal import echo
 from audit.errors import EvidenceError, ProjectError
 from audit.project import Project, find_project
 from audit.records.folder import REPORT, latest
+from audit.records.kind import taken_as_written
 from audit.records.kinds import FILES, home_of, kind_in
 from audit.report import index, pages, write_page
 
@@ -43,7 +44,8 @@ def _page(evidence: Path | None, output: Path | None, folder: Path) -> Path:
         return home / REPORT
     project = _project(folder)
     page = output or _pages_folder(project) / home.resolve().name / REPORT
-    rendered = pages(record, files, project)
+    with taken_as_written(home):
+        rendered = pages(record, files, project)
     write_page(page, {page.name: rendered.pop(REPORT), **rendered})
     return page
 
@@ -54,7 +56,9 @@ def _index(retained: Path | None, output: Path | None, folder: Path) -> Path:
     if not retained.is_dir():
         raise EvidenceError(f"{retained}: expected a folder of retained records, but it does not exist; name one")
     page = output or retained / index.INDEX
-    write_page(page, {page.name: index.render_index(index.entries(retained, project)).encode()})
+    with taken_as_written(retained):
+        rendered = index.render_index(index.entries(retained, project)).encode()
+    write_page(page, {page.name: rendered})
     return page
 
 

@@ -11,19 +11,77 @@ import os
 import re
 import secrets
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from audit import foreign
 from audit.errors import EvidenceError
+from audit.foreign import ForeignError
+from audit.printable import one_line
 from audit.records import packing
 from audit.records.packing import SIZE_LIMIT
 
 REPORT, SUMS = "report.html", "SHA256SUMS"
 _LINE = re.compile(rb"(?P<digest>[0-9a-f]{64})  (?P<name>[^\n\0]+)")
 _NAMES_TRIED = 100
+MOST_LISTED = 2**20
+"""Bytes of SHA256SUMS."""
+
+
+def _is_name(value: object) -> bool:
+    return not isinstance(value, str) or (len(value) <= foreign.MOST_LETTERS and value.isprintable())
+
+
+def _is_count(value: object) -> bool:
+    return not isinstance(value, int) or 0 <= value < 2**63
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and 1970 <= datetime.fromisoformat(value).year < 9000 and value.isprintable()
+    except ValueError:
+        return False
+
+
+def _is_day(value: object) -> bool:
+    try:
+        return isinstance(value, str) and date.fromisoformat(value).year >= 1970
+    except ValueError:
+        return False
+
+
+def _is_binary64(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 16 and not value.strip("0123456789abcdef")
+
+
+def _is_duration(value: object) -> bool:
+    return not isinstance(value, int | float) or 0 <= value < _LONGEST
+
+
+_LONGEST = 10 * 366 * 24 * 3600.0  # seconds
+_NAMED = (
+    "name", "shape", "operator", "variant", "parent", "case", "reference", "mutation",
+    "check", "build", "tool", "a", "b",
+)  # fmt: skip
+_COUNTED = (
+    *("planned", "ran", "passed", "failed", "inconclusive", "clean", "canaries", "canaries_found", "launches"),
+    *("planned_launches", "count", "used", "line", "differing", "nan_on_one_side", "nan_on_both_sides", "nbytes"),
+    *("registers", "static_shared", "stack", "local", "spill_stores", "spill_loads", "layers", "trials", "replays"),
+    *("warm_ups", "moved", "ulp_limit"),
+)
+RULES: Mapping[str, foreign.Rule] = {
+    "started": _is_time,
+    "expires": _is_day,
+    "bits": _is_binary64,
+    "seconds": _is_duration,
+    "time_limit": _is_duration,
+    **dict.fromkeys(_NAMED, _is_name),
+    **dict.fromkeys(_COUNTED, _is_count),
+}
+"""What fields of records can hold, by their names; of another type they are left to the decoder."""
 _Record = TypeVar("_Record")
 
 
@@ -72,14 +130,21 @@ def verified(folder: Path, wanted: Collection[str] | None = None) -> dict[str, b
     found = {}
     for name, recorded in listed(folder).items():
         file = folder / name
-        if Path(name).name != name or file.is_symlink() or not file.is_file() or file.stat().st_size > SIZE_LIMIT:
+        if (content := plain_content(folder, name)) is None:
             raise EvidenceError(f"{file}: listed in {SUMS}, but missing, too large, or not a plain file of this folder")
-        content = file.read_bytes()
         if hashlib.sha256(content).hexdigest() != recorded:
             raise EvidenceError(f"{file}: expected sha256 {recorded[:16]}..., but the file differs: it was altered")
         if wanted is None or packing.plain(name) in wanted:
             found[packing.plain(name)] = packing.unpacked(name, content, folder)
     return found
+
+
+def plain_content(folder: Path, name: str) -> bytes | None:
+    """What a listed file holds; None where it is no plain file of that folder, or too large."""
+    try:
+        return foreign.read(folder / name, SIZE_LIMIT) if Path(name).name == name else None
+    except ForeignError:
+        return None
 
 
 def require(found: Mapping[str, bytes], names: Collection[str], folder: Path) -> None:
@@ -99,12 +164,12 @@ def decode(raw: bytes, where: Path, kind: type[_Record], schema: int, *older: in
     `older` versions are read too: what they lack has a default.
     """
     try:
-        version = msgspec.json.decode(raw, type=_Versioned).schema
+        version = foreign.decode(raw, _Versioned, rules=RULES).schema
         if version not in (schema, *older):
             raise EvidenceError(f"{where}: expected schema {schema}, but got {version}; use a version that knows it")
         return msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{where}: {error}") from None
+    except (ForeignError, msgspec.DecodeError) as error:
+        raise EvidenceError(f"{where}: {one_line(error)}") from None
 
 
 def latest(runs: Path, *records: str) -> Path:
@@ -146,15 +211,16 @@ def listed(folder: Path) -> dict[str, str]:
     """Name -> sha256 of every file that a folder of evidence lists; EvidenceError where a line is not as `sums` writes
     it."""
     try:
-        with (folder / SUMS).open("rb") as file:
-            content = file.read(SIZE_LIMIT)
-    except OSError:
-        raise EvidenceError(f"{folder}: expected a folder of evidence with a {SUMS}") from None
+        content = foreign.read(folder / SUMS, MOST_LISTED)
+    except ForeignError as error:
+        raise EvidenceError(f"{folder}: expected a folder of evidence with a {SUMS}, but it {error}") from None
     lines = [_LINE.fullmatch(line) for line in content.removesuffix(b"\n").split(b"\n")]
     try:
         found = {line["name"].decode(): line["digest"].decode() for line in lines if line is not None}
     except UnicodeDecodeError:
         found = {}
+    if len(found) != len({packing.plain(name) for name in found}) or not all(map(_is_name, found)):
+        raise EvidenceError(f"{folder / SUMS}: expected printable names, each file once; it was altered")
     if len(found) != len(lines) or not content.endswith(b"\n"):
         raise EvidenceError(f"{folder / SUMS}: expected lines of a sha256, two spaces and a name; it was altered")
     return found

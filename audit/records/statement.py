@@ -12,6 +12,9 @@ from typing import Any
 
 import msgspec
 
+from audit import foreign
+from audit.foreign import ForeignError
+
 STATEMENT = "statement.json"
 TYPE = "https://in-toto.io/Statement/v1"
 PREDICATES = "urn:kernel-audit:evidence"
@@ -81,9 +84,9 @@ def agrees(files: Mapping[str, bytes], kind: str, record_file: str, evidence: Co
     """
     rest = {name: content for name, content in files.items() if name != STATEMENT}
     try:
-        written = msgspec.json.decode(files[STATEMENT], type=Statement)
+        written = foreign.decode(files[STATEMENT], Statement)
         listed = dict(written.predicate["files"])
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError):
+    except (ForeignError, KeyError, TypeError, ValueError):
         return False
     kept = {name: digest for name, digest in listed.items() if name in rest or name in evidence}
     shown = msgspec.structs.replace(written, predicate={**written.predicate, "files": kept})

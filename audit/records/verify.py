@@ -8,6 +8,7 @@ file, is missing, or the record cannot be read. *Stale*: a source or capture in 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ import msgspec
 from audit.checks.result import Verdict
 from audit.errors import EvidenceError
 from audit.project import Project
-from audit.records import folder, packing, statement
+from audit.records import folder, packing
 from audit.records.currency import Staleness, stale
 from audit.records.kinds import FILES, KINDS, Record, home_of
 from audit.records.statement import STATEMENT
@@ -68,7 +69,7 @@ def verify(path: Path, project: Project) -> Verification:
     try:
         files = _files(home)
     except EvidenceError as error:
-        listing = (home / folder.SUMS).is_file() and not _unfinished(home)
+        listing = os.path.lexists(home / folder.SUMS) and not _unfinished(home)
         return Verification(home, None, (Flaw("altered" if listing else "not whole", str(error)),))
     if flaws := [*_bytes(home, files)]:
         return Verification(home, None, tuple(flaws))
@@ -85,10 +86,8 @@ def verify(path: Path, project: Project) -> Verification:
         record: Record = kind.decode(files[kind.file], home / kind.file)
     except EvidenceError as error:
         return Verification(home, None, (Flaw("not whole", str(error)),))
-    contradictions = [Flaw("contradictory", what) for what in kind.disagrees(record, files)]
-    if STATEMENT in files and not statement.agrees(files, kind.name, kind.file, kind.files):
-        contradictions.append(Flaw("contradictory", f"{STATEMENT} is not the statement about this record"))
-    lacking = [Flaw("not whole", what) for what in kind.lacks(record)]
+    contradictions = [Flaw("contradictory", what) for what in kind.contradictions(record, files)]
+    lacking = [Flaw("not whole", what) for what in kind.gaps(record)]
     changed = stale(record, project)
     return Verification(
         home, record, (*contradictions, *lacking, *(Flaw("stale", what) for what in changed.told())), changed
@@ -113,17 +112,12 @@ def _files(home: Path) -> dict[str, bytes]:
     """Every listed file that is there, by name; one that may not be read has no content."""
     if _unfinished(home):
         raise EvidenceError(f"{home}: this run did not finish; it is no evidence")
-    return {name: file.read_bytes() for name in folder.listed(home) if (file := home / name) and _plain(home, name)}
+    found = {name: folder.plain_content(home, name) for name in folder.listed(home)}
+    return {name: content for name, content in found.items() if content is not None}
 
 
 def _unfinished(home: Path) -> bool:
     return home.name.endswith(".partial")
-
-
-def _plain(home: Path, name: str) -> bool:
-    file = home / name
-    inside = Path(name).name == name and not file.is_symlink() and file.is_file()
-    return inside and file.stat().st_size <= packing.SIZE_LIMIT
 
 
 def _bytes(home: Path, files: dict[str, bytes]) -> Iterator[Flaw]:

@@ -19,7 +19,7 @@ def junit(gate: Gate) -> str:
     }
     suites = ET.Element("testsuites", {"name": "kernel-audit", **counts})
     suite = ET.SubElement(
-        suites, "testsuite", {"name": f"gate {gate.policy}", **counts, "timestamp": gate.started[:19]}
+        suites, "testsuite", {"name": f"gate {_plain(gate.policy)}", **counts, "timestamp": _plain(gate.started[:19])}
     )
     for condition in gate.conditions:
         _case(suite, gate, condition)

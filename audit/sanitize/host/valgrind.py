@@ -6,11 +6,12 @@ and no other. Of one that is cut, the errors before the cut are kept.
 
 from __future__ import annotations
 
-import io
 import re
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element, ParseError
+from xml.etree.ElementTree import Element
 
+from audit import foreign
+from audit.foreign import ForeignError
 from audit.sanitize.collapse import NOBODY, Frame, Names, RawReport, memory_of
 from audit.sanitize.host.log import LogSummary
 
@@ -52,15 +53,13 @@ def parse(text: str, names: Names) -> LogSummary:
 def _elements(text: str) -> tuple[list[Element], list[str]]:
     """The elements right below the root, as far as they are whole; and what is wrong with the text."""
     found: list[Element] = []
-    depth = 0
     try:
-        for event, element in ElementTree.iterparse(io.StringIO(text), ("start", "end")):
-            depth += 1 if event == "start" else -1
+        for event, element, depth in foreign.xml_events(text):
             if depth == 0 and element.tag != "valgrindoutput":
                 return [], [f"valgrind's report is one of <{element.tag}>"]
             if event == "end" and depth == 1:
                 found.append(element)
-    except (ParseError, LookupError, ValueError) as error:  # also an encoding that does not exist
+    except ForeignError as error:
         return found, [f"valgrind's report is malformed: {error}"]
     return found, []
 
@@ -94,7 +93,7 @@ def _what(kind: str, text: str, stack: list[Frame]) -> str:
     """What was done: the runtime's own check is a load of the kernel, of the size that its name has."""
     for frame in stack:
         if load := _LOAD.fullmatch(frame.function.partition("(")[0]):
-            size = int(load["plain"] or 0) or int(load["atomic"]) // 8
+            size = _number(load["plain"]) or _number(load["atomic"]) // 8
             return f"{'atomic ' if load['atomic'] else ''}read of size {size} bytes"
     if sized := _SIZED.fullmatch(text):
         return f"{sized[1]} of size {sized[2]} bytes"
@@ -117,4 +116,4 @@ def _raw(error: Element) -> str:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() else 0
+    return int(text) if text and len(text) < 19 and text.isascii() and text.isdigit() else 0

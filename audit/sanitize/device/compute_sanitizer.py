@@ -240,6 +240,11 @@ def observe(
         said = left.output.strip().splitlines()
         troubles.append(f"no report: {said[0] if said else f'exit status {left.exit_code}'}")
     troubles.extend(line for line in left.report if line.startswith("refused "))
+    try:
+        launches = sum(count.entry in entries for count in child.launches(left.report))
+    except ValueError:
+        launches = 0
+        troubles.append("the target's report has a `launch` line that is none")
     findings = told.findings
     if not findings and set(troubles) <= compute_output.CONSEQUENCES:
         findings = tuple(_ended_badly(tool, entries, left))
@@ -250,7 +255,7 @@ def observe(
         reported=told.reported,
         findings=findings,
         troubles=tuple(troubles),
-        launches=sum(count.entry in entries for count in child.launches(left.report)),
+        launches=launches,
         seconds=left.seconds,
     )
 

@@ -55,15 +55,19 @@ def read(path: Path, limit: int, *, follow: bool = False) -> bytes:
         if not follow and _is_link(path):
             raise ForeignError("expected a plain file, but got a link; copy in what it leads to") from None
         raise ForeignError(f"cannot be read ({getattr(error, 'strerror', None) or error})") from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
+        os.close(descriptor)
+        raise ForeignError(
+            f"expected a plain file of at most {limit:,} bytes, but got {status.st_size:,} bytes, "
+            f"mode {stat.filemode(status.st_mode)}"
+        )
     with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ForeignError(f"expected a plain file, but got one of mode {stat.filemode(status.st_mode)}")
         try:
             content = file.read(limit + 1)
         except OSError as error:
             raise ForeignError(f"cannot be read ({error.strerror})") from None
-    if len(content) > limit:
+    if len(content) > limit:  # it grew
         raise ForeignError(f"expected at most {limit:,} bytes, but got more")
     return content
 

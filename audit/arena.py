@@ -1,13 +1,18 @@
-"""Where the buffers of a case lie, what surrounds them, and what they hold before a launch.
+"""The layout of a case's buffers in files, the guards around them, and their contents before a launch.
 
-The only owner of poison, guards and snapshots. Every buffer has a file of its own, which the executing
-process maps, so that what a kernel did to it, the guards included, outlives a crash. Layout of a file:
+This module alone owns poison, guards and snapshots. Each buffer has its own file, which the executing process maps:
+everything that a kernel wrote, guards included, survives a crash. Layout of a file:
 
-    guard (4,096 bytes, then the buffer's own base offset) | data | guard (4,096 bytes)
+    guard (4,096 bytes, then the buffer's own base offset) | data | guard (4,096 bytes, then up to the page's end)
 
-Guards are made of 16-bit units that are NaN read as f16, f32 or E4M3, and absurd read as an index. Poison is
-a signalling NaN in the buffer's own type (a random word for integers), new for each buffer, variant and step:
-an element that still holds it was not written, and a value made from it is not finite.
+The file fills whole pages, so that nothing of its mapping lies outside the guards. Poison and guards are of a kind:
+
+    nan   quiet NaN; an odd positive integer. A value made from it is not finite
+    high  large, positive and finite. It wins where a comparison or a maximum passes over NaN
+    low   large, negative and finite; an odd negative integer. It wins in a minimum
+
+Results must not depend on the kind. Each word is new for each buffer, variant and step, and no two kinds share one: an
+element that still holds its poison was not written.
 """
 
 from __future__ import annotations
@@ -20,22 +25,32 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from audit import sparse
+from audit import formats, sparse
 from audit.errors import ProjectError
-from audit.spec import Array, Buffer, Case, Inputs, Role
+from audit.spec import DTYPES, Array, Buffer, Case, Inputs, Role
 
 GUARD_BYTES = 4096
+PAGE_BYTES = 4096  # what the host maps at a time
 Policy = Literal["guarded", "exact"]
+PoisonKind = Literal["nan", "high", "low"]
 
 _MAPPED_FROM = 1 << 24
-"""Files of so many bytes are mapped, not read: the largest inputs would otherwise be in memory once a variant."""
+"""Files of at least this many bytes are mapped, not read: otherwise each variant would hold the largest inputs."""
 
 _GUARD_LOW = (0x7F7F, 0x7FFF, 0xFF7F, 0xFFFF)
 _GUARD_HIGH = (0x7FFF, 0xFFFF)  # the upper half of an f32 must make it a NaN
 
+_FLOAT_POISON: Mapping[str, tuple[int, int, int, int]] = {
+    "f16": (0x1FF, 0x7E00, 0x7B00, 0x7BFF),
+    "f32": (0x3FFFFF, 0x7FC00000, 0x7149F2CA, 0x7F61B1E6),
+    "f64": (0x7FFFFFFFFFFFF, 0x7FF8000000000000, 0x7E37E43C8800759C, 0x7ED754E31CD072DA),
+}
+"""The greatest fraction beside the quiet bit, the quiet NaN without a fraction, and the range of large values:
+57,344 to 65,504; 1e30 to 3e38; 1e300 to 1e303."""
+
 
 class Slot(msgspec.Struct, frozen=True):
-    """One buffer in its file: `size` bytes of data from `offset`, guards before and behind."""
+    """One buffer in its file: `size` bytes of data at `offset`, with a guard before them and one behind."""
 
     name: str
     dtype: str
@@ -49,19 +64,24 @@ class Slot(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """What a buffer's file held after a step: the data, and the guards that differ from what was laid."""
+    """The contents of a buffer's file after a step: the data, and the guard bytes that changed."""
 
     data: Array  # u1, `size` bytes
     broken_guards: tuple[int, ...]  # byte offsets relative to the start of the data (negative: before it)
 
 
 def lay_out(
-    buffers: Sequence[Buffer], case: Case, salt: str, policy: Policy = "guarded", shift: int = 0
+    buffers: Sequence[Buffer],
+    case: Case,
+    salt: str,
+    policy: Policy = "guarded",
+    shift: int = 0,
+    kind: PoisonKind = "nan",
 ) -> tuple[Slot, ...]:
-    """Give each buffer a file, an offset and a guard of its own.
+    """Give each buffer its own file, offset and guard.
 
-    `salt` tells the arms of one case apart; `shift` moves every buffer by so many bytes (a multiple of 256, which
-    CUDA's allocations are aligned to).
+    `salt` differs between the arms of one case. `shift` moves every buffer by that many bytes, a multiple of 256, to
+    which CUDA aligns its allocations. `kind` is the kind of the guards.
     """
     room = GUARD_BYTES if policy == "guarded" else 0
     names = [buffer.name for buffer in buffers]
@@ -70,36 +90,32 @@ def lay_out(
     slots = []
     for buffer in buffers:
         size = buffer.nbytes(case)
+        offset = room + shift + buffer.offset
+        end = offset + size + room
         slots.append(
             Slot(
                 name=buffer.name,
                 dtype=buffer.dtype,
                 role=buffer.role,
                 file=f"{buffer.name}.bin",
-                offset=room + shift + buffer.offset,
+                offset=offset,
                 size=size,
-                file_size=room + shift + buffer.offset + size + room,
-                guard=_guard_word(f"{salt}/{buffer.name}").hex(),
+                file_size=-(-end // PAGE_BYTES) * PAGE_BYTES if policy == "guarded" else end,
+                guard=_guard_word(f"{salt}/{buffer.name}", buffer.dtype, kind).hex(),
                 behind=(buffer.behind if policy == "guarded" else b"").hex(),
             )
         )
     return tuple(slots)
 
 
-def poison(slot: Slot, salt: str, step: int) -> str:
+def poison(slot: Slot, salt: str, step: int, kind: PoisonKind = "nan") -> str:
     """The eight bytes (hexadecimal) that fill an output or workspace before a step."""
-    draw = int.from_bytes(hashlib.sha256(f"{salt}/{slot.name}".encode()).digest()[:8], "little")
-    word: np.generic
-    match slot.dtype:
-        case "f16":  # signalling: top mantissa bit 0, payload of 9 bits, never 0
-            word = np.uint16(0x7C00 | (1 + (draw + step * 37) % 511))
-        case "f32":
-            word = np.uint32(0x7F800000 | (1 + (draw + step * 40_503) % 0x3FFFFF))
-        case "f64":
-            word = np.uint64(0x7FF0000000000000 | (1 + (draw + step * 40_503) % 0x7FFFFFFFFFFFF))
-        case _:
-            word = np.uint64((draw + step * 0x9E3779B97F4A7C15) % 2**64)
-    return (word.tobytes() * 4)[:8].hex()
+    return _word(f"{salt}/{slot.name}", slot.dtype, step, kind).hex()
+
+
+def is_ambiguous(buffer: Buffer) -> bool:
+    """Whether a right result may well be the poison: in one byte any value may be right, and there are but 256."""
+    return buffer.dtype == "u8"
 
 
 def poison_array(slot: Slot, word: str) -> Array:
@@ -109,10 +125,10 @@ def poison_array(slot: Slot, word: str) -> Array:
 
 
 def create(folder: Path, slots: Sequence[Slot], inputs: Inputs, case: Case, buffers: Sequence[Buffer]) -> None:
-    """Write the buffers' files: guards, the inputs' data, zeros elsewhere (each step poisons those).
+    """Write the buffers' files: guards, the data of the inputs, and zeros elsewhere (each step poisons those).
 
-    Inputs are converted to the buffer's dtype where both are floating point (a generator draws f64); any other
-    difference of dtype, or of shape, is a ProjectError. Where an input is sparse its file is.
+    An input is converted to the buffer's dtype where both are floating point, since a generator draws f64. Any other
+    difference of dtype or shape is a ProjectError. A sparse input gets a sparse file.
     """
     for slot, buffer in zip(slots, buffers, strict=True):
         with (folder / slot.file).open("wb") as file:
@@ -127,12 +143,15 @@ def create(folder: Path, slots: Sequence[Slot], inputs: Inputs, case: Case, buff
 
 
 def input_array(buffer: Buffer, case: Case, inputs: Inputs) -> Array:
-    """One input as it lies in its buffer, C-contiguous; the array itself where it needs no conversion.
+    """One input as its buffer holds it, C-contiguous; the array itself if it needs no conversion.
 
-    ProjectError where an array is missing or does not fit.
+    Raises ProjectError if the array is missing or does not fit.
     """
     if buffer.name not in inputs:
-        raise ProjectError(f"operator {case.operator}: inputs() gave no array for the buffer {buffer.name!r}")
+        raise ProjectError(
+            f"operator {case.operator}: expected inputs() to return an array for the buffer {buffer.name!r}, "
+            f"but got {sorted(inputs)}"
+        )
     array = np.asanyarray(inputs[buffer.name])
     dtype = buffer.numpy_dtype()
     if array.dtype != dtype:
@@ -145,14 +164,14 @@ def input_array(buffer: Buffer, case: Case, inputs: Inputs) -> Array:
 
 
 def encode_input(buffer: Buffer, case: Case, inputs: Inputs) -> memoryview:
-    """The bytes of `input_array`, not copied; those of a sparse one with all its holes."""
+    """The bytes of `input_array`, without a copy. A sparse array includes its holes."""
     return input_array(buffer, case, inputs).data
 
 
 def read(path: Path, slot: Slot) -> Snapshot:
-    """Read a buffer's file, or a copy of it, and compare its guards with what was laid.
+    """Read a buffer's file, or a copy of it, and compare its guards with the ones that `create` wrote.
 
-    The data of a large file are mapped, read-only, and stay when the file's name is removed.
+    The data of a large file are mapped read-only and stay valid after the file is unlinked.
     """
     size = path.stat().st_size
     if size != slot.file_size:
@@ -177,8 +196,8 @@ def typed(snapshot: Snapshot, buffer: Buffer, case: Case) -> Array:
 
 
 def input_digest(inputs: Mapping[str, Array | np.generic]) -> str:
-    """sha256 over names, dtypes, shapes and bytes of all inputs; of a sparse array positions and bytes of its blocks
-    that hold anything but zeros."""
+    """sha256 over names, dtypes, shapes and bytes of all inputs. A sparse array contributes the position and bytes of
+    each block that is not all zeros."""
     digest = hashlib.sha256()
     for name in sorted(inputs):
         array = np.asanyarray(inputs[name])
@@ -190,23 +209,67 @@ def input_digest(inputs: Mapping[str, Array | np.generic]) -> str:
     return digest.hexdigest()
 
 
-def _differing(found: bytes, laid: bytes) -> list[int]:
-    return np.flatnonzero(np.frombuffer(found, np.uint8) != np.frombuffer(laid, np.uint8)).tolist()
+def _differing(actual: bytes, expected: bytes) -> list[int]:
+    return np.flatnonzero(np.frombuffer(actual, np.uint8) != np.frombuffer(expected, np.uint8)).tolist()
 
 
-def _guard_word(salt: str) -> bytes:
+def _word(salt: str, dtype: str, step: int, kind: PoisonKind) -> bytes:
+    """Eight bytes of a kind for elements of a type, each element drawn for itself."""
+    drawn = np.frombuffer(hashlib.sha256(f"{salt}/{step}".encode()).digest()[:8], np.uint64)
+    if dtype == "e4m3":
+        return bytes(_e4m3_word(drawn.view(np.uint8), kind))
+    if dtype not in _FLOAT_POISON:
+        return bytes(_integer_word(drawn.view(f"u{DTYPES[dtype].itemsize}"), kind))
+    fraction, quiet, low, high = _FLOAT_POISON[dtype]
+    words = drawn.view(DTYPES[dtype].str.replace("f", "u"))
+    sign = words.dtype.type(1 << 8 * words.itemsize - 1)
+    if kind == "nan":  # a fraction of 0 or of all ones would be what hardware makes
+        words = words & sign | quiet | 1 + words % (fraction - 1)
+    else:
+        words = low + words % (high - low) | (sign if kind == "low" else 0)
+    return bytes(words.astype(sign.dtype))
+
+
+def _e4m3_word(drawn: Array, kind: PoisonKind) -> Array:
+    """352, 384, 416 and 448, or the two NaN."""
+    if kind == "nan":
+        return drawn & np.uint8(0x80) | np.uint8(formats.E4M3_NAN)
+    return np.uint8(0x7B) + drawn % np.uint8(4) | np.uint8(0x80 if kind == "low" else 0)
+
+
+def _integer_word(drawn: Array, kind: PoisonKind) -> Array:
+    """nan: odd, the top bit clear; low: odd, the top bit set; high: even, the top bit set, but 0 in the first element.
+
+    So each question that a kernel asks of an element (is it set, negative, odd, large) gets two answers.
+    """
+    bits = 8 * drawn.itemsize
+    top, second, odd = (drawn.dtype.type(1 << bit) for bit in (bits - 1, bits - 2, 0))
+    if kind == "nan":
+        return np.asarray((drawn | second | odd) & ~top)
+    if kind == "low":
+        return np.asarray(drawn | top | odd)
+    even = np.asarray((drawn | top) & ~odd)
+    even[0] = 0
+    return even
+
+
+def _guard_word(salt: str, dtype: str = "u8", kind: PoisonKind = "nan") -> bytes:
+    """NaN read as f16, f32 or E4M3 and absurd read as an index; of another kind it is a word of the buffer's type."""
+    if kind != "nan":
+        return _word(salt, dtype, -1, kind)
     draw = hashlib.sha256(salt.encode()).digest()
+    signs = 1 if DTYPES[dtype].itemsize >= 4 and dtype[0] in "iu" else 2  # integers: positive, as poison of this kind
     halves = (
         _GUARD_LOW[draw[0] % 4],
-        _GUARD_HIGH[draw[1] % 2],
+        _GUARD_HIGH[draw[1] % signs],
         _GUARD_LOW[draw[2] % 4],
-        _GUARD_HIGH[draw[3] % 2],
+        _GUARD_HIGH[draw[3] % signs],
     )
     return np.array(halves, "<u2").tobytes()
 
 
 def _guard_bytes(slot: Slot, start: int, stop: int) -> bytes:
-    """The guard's bytes from `start` to `stop`, as offsets in the file: the word repeats from the file's start."""
+    """The guard bytes from `start` to `stop`, both offsets in the file. The word repeats from the file's start."""
     word, phase = bytes.fromhex(slot.guard), start % 8
     return (word * ((phase + stop - start) // 8 + 1))[phase : phase + stop - start]
 

@@ -1,7 +1,7 @@
 """A case on disk, for one variant: launches as data, buffers, poison, guards, steps.
 
-Everything that executes takes a bundle and nothing else, in a process of its own. The folder holds
-`bundle.json` (this schema), a file for each buffer (`audit.arena`) and one for each input that a step changes.
+Every backend takes a bundle and nothing else, in a separate process. The folder holds `bundle.json` (this schema), a
+file for each buffer (`audit.arena`) and one for each input that a step changes.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import msgspec
 import numpy as np
 
 from audit import arena
-from audit.arena import Slot
+from audit.arena import PoisonKind, Slot
 from audit.declaration import buffers_of, launches_of
 from audit.errors import ProjectError
 from audit.spec import At, Buffer, Case, Inputs, Launch, Operator, Variant
 
 MANIFEST = "bundle.json"
-_SAVED_INPUT = 16 * 2**20  # bytes; larger inputs are looked at after the last step alone
+_SAVED_INPUT = 16 * 2**20  # bytes; larger inputs are checked only after the last step
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """One launch argument. kind: `pointer` (buffer, byte offset) or a scalar type, its value in hex bits."""
+    """One launch argument. `kind` is `pointer` (buffer and byte offset) or a scalar type (value in hex bits)."""
 
     kind: str
     buffer: str = ""
@@ -68,11 +68,11 @@ class Bundle(msgspec.Struct, frozen=True):
 
     @property
     def saved(self) -> tuple[Slot, ...]:
-        """What is copied after every step: results always, inputs where a copy costs little."""
+        """The buffers copied after every step: all results, and the inputs that are cheap to copy."""
         return tuple(slot for slot in self.slots if slot.role != "in" or slot.size <= _SAVED_INPUT)
 
     def copies(self, folder: Path) -> dict[str, dict[str, Path]]:
-        """Where a backend leaves the files of `saved` after every step: step -> buffer -> file."""
+        """The files into which a backend copies `saved` after every step: step -> buffer -> file."""
         return {
             step.name: {slot.name: folder / f"after{index}.{slot.name}.bin" for slot in self.saved}
             for index, step in enumerate(self.steps)
@@ -84,14 +84,17 @@ class Bundle(msgspec.Struct, frozen=True):
 
 
 class Arm(msgspec.Struct, frozen=True):
-    """One execution of a case: arms differ in poison and guards, in the schedule of threads, and in addresses."""
+    """One execution of a case. Arms differ in the kind of poison and guards, the schedule of threads, and addresses."""
 
     name: str
+    poison: PoisonKind = "nan"
     schedule_seed: int = 0  # 0: in order
     shift: int = 0  # bytes by which every buffer is moved
 
 
-FIRST, AGAIN = Arm("first"), Arm("again", schedule_seed=20_011, shift=768)
+FIRST, AGAIN = Arm("first"), Arm("again", "high", schedule_seed=20_011, shift=768)
+_LOW_STEP = "restore"
+"""Its bytes must be those of `live`, so that it is the place for the third kind of poison."""
 
 
 def write(
@@ -106,11 +109,11 @@ def write(
 ) -> Bundle:
     """Write the bundle of one case and variant into an empty folder.
 
-    Raises ProjectError where what the project declares does not fit together.
+    Raises ProjectError if the project's declarations contradict each other.
     """
     buffers = buffers_of(operator, case)
     salt = f"{case.id}/{variant.name}/{arm.name}"
-    slots = arena.lay_out(buffers, case, salt, policy, arm.shift)
+    slots = arena.lay_out(buffers, case, salt, policy, arm.shift, arm.poison)
     arena.create(folder, slots, inputs, case, buffers)
     bundle = Bundle(
         schema=1,
@@ -119,7 +122,7 @@ def write(
         slots=slots,
         launches=tuple(resolve(launch, variant, buffers, inputs) for launch in launches_of(variant, case)),
         steps=tuple(
-            _step(folder, index, name, changes, salt, slots, buffers, case)
+            _step(folder, index, name, changes, salt, slots, buffers, case, arm.poison)
             for index, (name, changes) in enumerate(steps.items())
         ),
         schedule_seed=arm.schedule_seed,
@@ -139,25 +142,30 @@ def _step(
     slots: Sequence[Slot],
     buffers: Sequence[Buffer],
     case: Case,
+    kind: PoisonKind,
 ) -> BundledStep:
     loads = {}
     for slot, buffer in zip(slots, buffers, strict=True):
         if buffer.name in changes:
             if slot.role != "in":
-                raise ProjectError(f"step {name}: {buffer.name} is an {slot.role} buffer; a step changes inputs only")
+                raise ProjectError(
+                    f"step {name}: expected changes of input buffers only, but it changes {buffer.name}, "
+                    f"whose role is {slot.role!r}"
+                )
             loads[buffer.name] = f"step{index}.{slot.file}"
             (folder / loads[buffer.name]).write_bytes(arena.encode_input(buffer, case, changes))
     if unknown := set(changes) - set(loads):
         raise ProjectError(f"step {name}: expected names of input buffers, but got {sorted(unknown)}")
-    poison = {slot.name: arena.poison(slot, salt, index) for slot in slots if slot.role != "in"}
+    kind = "low" if name == _LOW_STEP and kind == "nan" else kind
+    poison = {slot.name: arena.poison(slot, salt, index, kind) for slot in slots if slot.role != "in"}
     return BundledStep(name, loads, poison)
 
 
 def resolve(launch: Launch, variant: Variant, buffers: Sequence[Buffer], inputs: Inputs) -> BundledLaunch:
-    """A launch with its arguments as bits and buffers. ProjectError where it names what is not there."""
+    """A launch with its arguments resolved to buffers and bits. Raises ProjectError for an argument it cannot pass."""
     try:
         grid, block = _three(launch.grid), _three(launch.block)
-        args = tuple(_argument(arg, buffers, inputs) for arg in launch.args)
+        args = tuple(_argument(position, arg, buffers, inputs) for position, arg in enumerate(launch.args, 1))
     except ValueError as error:
         raise ProjectError(f"variant {variant.name}, launch of {launch.entry}: {error}") from None
     return BundledLaunch(launch.entry, grid, block, launch.shared_bytes, args)
@@ -180,28 +188,33 @@ _SCALARS: Mapping[type[Any], str] = {
 }
 
 
-def _argument(arg: Any, buffers: Sequence[Buffer], inputs: Inputs) -> Argument:
+def _argument(position: int, arg: Any, buffers: Sequence[Buffer], inputs: Inputs) -> Argument:
     by_name = {buffer.name: buffer for buffer in buffers}
     if isinstance(arg, At):
         if arg.buffer not in by_name:
-            raise ValueError(f"expected a buffer of {list(by_name)}, but got At({arg.buffer!r})")
+            raise ValueError(f"argument {position}: expected a buffer of {list(by_name)}, but got At({arg.buffer!r})")
         return Argument("pointer", arg.buffer, arg.elements * by_name[arg.buffer].numpy_dtype().itemsize)
     if isinstance(arg, str):
         if arg in by_name:
             return Argument("pointer", arg)
         if arg not in inputs or np.ndim(inputs[arg]) != 0:
             scalars = [name for name, value in inputs.items() if np.ndim(value) == 0]
-            raise ValueError(f"expected a buffer of {list(by_name)} or a scalar input of {scalars}, but got {arg!r}")
+            raise ValueError(
+                f"argument {position}: expected a buffer of {list(by_name)} or a scalar input of {scalars}, "
+                f"but got {arg!r}"
+            )
         arg = inputs[arg]
     if isinstance(arg, bool):
-        raise ValueError("a bool is no launch argument; write 0 or 1")
+        raise ValueError(f"argument {position} is a bool; pass 0 or 1")
     if isinstance(arg, int):
         if not -(2**31) <= arg < 2**31:
-            raise ValueError(f"{arg} does not fit an int; write numpy.int64({arg})")
+            raise ValueError(f"argument {position}: {arg} does not fit in an int; pass numpy.int64({arg})")
         arg = np.int32(arg)
     elif isinstance(arg, float) and not isinstance(arg, np.float64):
         arg = np.float32(arg)
     kind = _SCALARS.get(type(arg))
     if kind is None:
-        raise ValueError(f"expected a name, a number or one of {list(_SCALARS.values())}, but got {arg!r}")
+        raise ValueError(
+            f"argument {position}: expected a name, a number or one of {list(_SCALARS.values())}, but got {arg!r}"
+        )
     return Argument(kind, bits=arg.tobytes().hex())

@@ -1,4 +1,4 @@
-"""One case on its way to its verdicts: inputs, references, then each variant through a bundle and the checks."""
+"""Audits one case: computes inputs and references, then takes each variant through its bundle and the checks."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from audit import arena
+from audit.argument_pairs import LaunchArguments, launch_arguments
 from audit.backends import Completed
 from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
 from audit.compile.identity import BuildIdentity
-from audit.declaration import arrays_of, ask
+from audit.declaration import arrays_of, ask, launches_of
 from audit.execution import CaseInputs, execute
 from audit.inputs import case_inputs, load_capture
 from audit.metrics import metrics
+from audit.opened_files import collected_in_a_case
 from audit.plan import Plan
 from audit.project import Project
 from audit.records.run import Audit, CaseRecord
@@ -24,18 +26,26 @@ from audit.vacuity import Exposure, OmissionShare, expose, omission_share
 
 
 class CaseOutcome(msgspec.Struct, frozen=True):
-    """What one case gives to the evidence."""
+    """What one case contributes to the record of its run."""
 
     record: CaseRecord
     audits: tuple[Audit, ...]
     builds: dict[str, BuildIdentity]
     exposures: tuple[Exposure, ...]
+    arguments: tuple[LaunchArguments, ...] = ()
+    opened: tuple[str, ...] = ()  # the files that the project's code read
 
 
 def audit_case(
     project: Project, plan: Plan, case: Case, *, threads: int, on_audit: Callable[[Audit], None] = lambda _: None
 ) -> CaseOutcome:
-    """Audit every planned variant in one case. Raises AuditError only for what is the user's to mend."""
+    """Audit every planned variant in one case. Raises AuditError only for what the user can fix."""
+    with collected_in_a_case() as opened:
+        outcome = _audit(project, plan, case, threads, on_audit)
+    return msgspec.structs.replace(outcome, opened=tuple(sorted(opened)))
+
+
+def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Callable[[Audit], None]) -> CaseOutcome:
     operator = project.operators[plan.operator]
     capture = load_capture(project, case)
     prepared = _prepare(operator, msgspec.structs.replace(case, gpu=plan.backend == "cuda"), capture)
@@ -43,11 +53,13 @@ def audit_case(
     audits = []
     builds: dict[str, BuildIdentity] = {}
     exposures: list[Exposure] = []
+    arguments: list[LaunchArguments] = []
     share: OmissionShare | None = None
     for planned in plan.variants:
         began = time.monotonic()
         view = execute(project, plan, planned, prepared, views[planned.parent] if planned.parent else None, threads)
         views[planned.label] = view
+        arguments += _arguments(planned.label, view)
         results = _check(view)
         build_key = None
         if view.build is not None:
@@ -73,12 +85,14 @@ def audit_case(
         steps=tuple(prepared.steps),
         omission_share=share,
         computed_by={
-            one.name: ask(case, f"computed_by of {one.name}", one.computed_by, prepared.case, returns=str)
-            for one in operator.references
-            if one.computed_by
+            reference.name: ask(
+                case, f"computed_by of {reference.name}", reference.computed_by, prepared.case, returns=str
+            )
+            for reference in operator.references
+            if reference.computed_by
         },
     )
-    return CaseOutcome(record, tuple(audits), builds, tuple(exposures))
+    return CaseOutcome(record, tuple(audits), builds, tuple(exposures), tuple(arguments))
 
 
 def _prepare(operator: Operator, case: Case, capture: Capture | None) -> CaseInputs:
@@ -89,29 +103,33 @@ def _prepare(operator: Operator, case: Case, capture: Capture | None) -> CaseInp
 def _references(
     operator: Operator, case: Case, step_inputs: Mapping[str, Inputs]
 ) -> dict[str, dict[str, Mapping[str, Array]]]:
-    """step -> reference -> arrays; computed before any variant runs, once for equal inputs."""
-    known: dict[str, dict[str, Mapping[str, Array]]] = {}
+    """step -> reference -> arrays, computed before any variant runs; steps with equal inputs share them."""
+    by_digest: dict[str, dict[str, Mapping[str, Array]]] = {}
     by_step = {}
-    for name, given in step_inputs.items():
-        digest = arena.input_digest(given)
-        if digest not in known:
-            known[digest] = {
-                reference.name: arrays_of(operator, reference, case, given) for reference in operator.references
+    for name, inputs in step_inputs.items():
+        digest = arena.input_digest(inputs)
+        if digest not in by_digest:
+            by_digest[digest] = {
+                reference.name: arrays_of(operator, reference, case, inputs) for reference in operator.references
             }
-        by_step[name] = known[digest]
+        by_step[name] = by_digest[digest]
     return by_step
 
 
 def _check(view: View) -> tuple[Result, ...]:
     results: list[Result] = []
-    ended = isinstance(view.outcome, Completed)
-    for check in CHECKS.values() if ended else (CHECKS["completion"],):  # else there is nothing more to look at
+    completed = isinstance(view.outcome, Completed)
+    for check in CHECKS.values() if completed else (CHECKS["completion"],):  # otherwise there are no results to check
         results.extend(check(view))
     return tuple(results)
 
 
+def _arguments(label: str, view: View) -> tuple[LaunchArguments, ...]:
+    return launch_arguments(label, launches_of(view.variant, view.case), view.bundle.launches)
+
+
 def _dynamic_shared(view: View) -> dict[str, int]:
-    asked: dict[str, int] = {}
+    largest: dict[str, int] = {}
     for launch in view.bundle.launches:
-        asked[launch.entry] = max(launch.shared_bytes, asked.get(launch.entry, 0))
-    return asked
+        largest[launch.entry] = max(launch.shared_bytes, largest.get(launch.entry, 0))
+    return largest

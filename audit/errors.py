@@ -3,6 +3,16 @@
 A message says what was expected, what came, where, and what to do.
 """
 
+import errno
+
+SHORTAGES = frozenset(
+    {
+        errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EIO,
+        errno.EROFS,
+    }
+)  # fmt: skip
+"""What an operating system says where it has no more of something, or its disk fails: nothing that code is wrong in."""
+
 
 class AuditError(Exception):
     """Base of all errors that a user can fix: usage, configuration, environment."""
@@ -22,6 +32,10 @@ class ToolMissing(AuditError):
 
 class CompileError(AuditError):
     """A source did not compile. For an audited variant this becomes a verdict, and the run goes on."""
+
+
+class MachineError(AuditError):
+    """The machine failed, not the project: no room, no memory, a compiler that was killed or never ended."""
 
 
 class CaptureError(AuditError):

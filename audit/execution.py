@@ -1,15 +1,14 @@
-"""One variant in one case, executed: its arms, each a bundle given to a backend, become the view that checks see.
+"""Executes one variant in one case. Each arm is a bundle for a backend; together the arms become the checks' view.
 
-On the host a variant runs through all steps, and the first step once more in an arm of its own: another schedule of
-threads, other poison, other addresses. On a GPU the first arm runs plainly and as one captured graph, and once more on
-the host, whose bytes must be the same.
+On the host a variant runs all steps, then the first step again in a second arm with another schedule of threads, other
+poison and other addresses. On a GPU the first arm runs as plain launches and as one captured graph. It also runs on the
+host, whose bytes must be the same.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,17 +31,17 @@ from audit.errors import CompileError, PlanError
 from audit.plan import Plan, PlannedVariant
 from audit.project import Project
 from audit.revision import project_at
+from audit.scratch import SHARED_MEMORY, scratch_folder
 from audit.spec import Array, Binary, Case, Inputs, Operator, Variant
 
 Modes: TypeAlias = tuple[Mode, ...] | None
 HOST = None  # no mode of a replay: executed by the host backend
-_SHARED_MEMORY = "/dev/shm"
 _turns: dict[object, threading.Lock] = {}  # one a cubin: cases that need the same one wait for the first to build it
 
 
 @dataclass(frozen=True)
 class CaseInputs:
-    """A case before any variant runs: its inputs in each step, and what the references make of them."""
+    """A case before any variant runs: its inputs in each step, and the results of the references."""
 
     operator: Operator
     case: Case
@@ -61,103 +60,107 @@ class ArmExecution:
 
 @dataclass(frozen=True)
 class ArmOutcome:
-    """One arm that was executed: what each of its modes left, or the outcome that ended it early."""
+    """The result of one arm: an execution for each mode, or the outcome that ended it early."""
 
     bundle: Bundle
     build: HostBuild | CubinBuild | None
-    done: Sequence[ArmExecution] = ()
-    ended: Outcome | None = None
+    executions: Sequence[ArmExecution] = ()
+    failure: Outcome | None = None
     final_inputs: Mapping[str, Snapshot] = field(default_factory=dict)
 
 
 def execute(
     project: Project, plan: Plan, planned: PlannedVariant, prepared: CaseInputs, parent: View | None, threads: int
 ) -> View:
-    """Execute every arm of a variant; the first that does not complete ends it and gives the view its outcome."""
+    """Execute the arms of a variant. The first that does not complete ends the series and is the view's outcome."""
     if planned.revision:
         project = project_at(project, planned.revision)
     variant = project.operators[plan.operator].variant(planned.name)
     arms: list[tuple[Arm, Modes]] = [(FIRST, HOST), (AGAIN, HOST)]
-    executions = ["first", "again"]
+    names = ["first", "again"]
     if plan.backend == "cuda":
         arms = [(FIRST, BOTH), (AGAIN, PLAIN), (FIRST, HOST)]
-        executions = ["first", "graph", "again", "host"]
-    ran: list[ArmOutcome] = []
+        names = ["first", "graph", "again", "host"]
+    outcomes: list[ArmOutcome] = []
     for arm, modes in arms:
-        ran.append(_arm(project, plan, variant, prepared, arm, modes, threads))
-        if ran[-1].ended:
+        outcomes.append(_execute_arm(project, plan, variant, prepared, arm, modes, threads))
+        if outcomes[-1].failure:
             break
-    done = dict(zip(executions, (one for arm in ran for one in arm.done), strict=False))
-    steps = {name: one.steps for name, one in done.items()}
-    builds = [one.build.identity if one.build else None for one in ran]
+    executions = dict(zip(names, (execution for arm in outcomes for execution in arm.executions), strict=False))
+    steps = {name: execution.steps for name, execution in executions.items()}
+    builds = [arm.build.identity if arm.build else None for arm in outcomes]
     return View(
         operator=prepared.operator,
         variant=variant,
         case=prepared.case,
-        bundle=ran[0].bundle,
+        bundle=outcomes[0].bundle,
         build=builds[0],
-        outcome=ran[-1].ended or done["first"].outcome,
+        outcome=outcomes[-1].failure or executions["first"].outcome,
         steps=steps.get("first", ()),
         again=steps.get("again", ()),
         graph=steps.get("graph", ()),
         on_host=steps.get("host", ()),
-        launched={name: one.outcome.launches for name, one in done.items() if name != "first"},
-        host_build=builds[-1] if "host" in done else None,
-        final_inputs=ran[0].final_inputs,
+        launched={name: execution.outcome.launches for name, execution in executions.items() if name != "first"},
+        host_build=builds[-1] if "host" in executions else None,
+        final_inputs=outcomes[0].final_inputs,
         parent=parent,
         revision=planned.revision,
+        baseline_only=planned.baseline_only,
     )
 
 
-def _arm(
+def _execute_arm(
     project: Project, plan: Plan, variant: Variant, prepared: CaseInputs, arm: Arm, modes: Modes, threads: int
 ) -> ArmOutcome:
     loads = step_loads(prepared.inputs, prepared.steps)
-    if arm is AGAIN:
+    results = [buffer for buffer in buffers_of(prepared.operator, prepared.case) if buffer.role != "in"]
+    if arm is AGAIN and not any(map(arena.is_ambiguous, results)):
         first = next(iter(loads))
         loads = {first: loads[first]}
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-", dir=_memory(prepared)) as scratch:
-        folder = Path(scratch)
-        written = bundle.write(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
-        outcomes, build = _build_and_run(project, plan, variant, folder, written, modes, threads)
-        done = []
+    with scratch_folder(_memory(prepared)) as folder:
+        manifest = bundle.write(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
+        outcomes, build = _build_and_run(project, plan, variant, folder, manifest, modes, threads)
+        executions = []
         for outcome in outcomes:
             if not isinstance(outcome, Completed):
-                return ArmOutcome(written, build, ended=outcome)
-            done.append(ArmExecution(outcome, _steps(written, outcome, prepared)))
-        inputs = [slot for slot in written.slots if slot.role == "in"]
+                return ArmOutcome(manifest, build, failure=outcome)
+            executions.append(ArmExecution(outcome, _steps(manifest, outcome, prepared)))
+        inputs = [slot for slot in manifest.slots if slot.role == "in"]
         return ArmOutcome(
-            written, build, done, None, {slot.name: arena.read(folder / slot.file, slot) for slot in inputs}
+            manifest, build, executions, None, {slot.name: arena.read(folder / slot.file, slot) for slot in inputs}
         )
 
 
-def _steps(written: Bundle, outcome: Completed, prepared: CaseInputs) -> list[Step]:
+def _steps(manifest: Bundle, outcome: Completed, prepared: CaseInputs) -> list[Step]:
     steps = []
-    for step in written.steps:
+    for step in manifest.steps:
         files = outcome.files[step.name]
-        snapshots = {name: arena.read(path, written.slot(name)) for name, path in files.items()}
-        given, expected = prepared.steps[step.name], prepared.references[step.name]
-        steps.append(Step(step.name, given, snapshots, step.poison, expected))
+        snapshots = {name: arena.read(path, manifest.slot(name)) for name, path in files.items()}
+        inputs, expected = prepared.steps[step.name], prepared.references[step.name]
+        steps.append(Step(step.name, inputs, snapshots, step.poison, expected))
     return steps
 
 
 def _build_and_run(
-    project: Project, plan: Plan, variant: Variant, folder: Path, written: Bundle, modes: Modes, threads: int
+    project: Project, plan: Plan, variant: Variant, folder: Path, manifest: Bundle, modes: Modes, threads: int
 ) -> tuple[Sequence[Outcome], HostBuild | CubinBuild | None]:
-    """One outcome for each mode, or the one that ended all."""
+    """One outcome for each mode, or the single outcome that ended them all."""
     code, limit = variant.code, plan.time_limit
     try:
         if isinstance(code, Binary):
             if modes is not HOST:
-                raise PlanError(f"variant {variant.name}: a frozen host program cannot run on a GPU; leave it out")
-            frozen = load_frozen(project.root, code.path, written.entries)
-            return [host.run(folder, written, frozen, limit, threads)], frozen
+                raise PlanError(
+                    f"variant {variant.name}: a frozen host program cannot run on a GPU; "
+                    "select other variants with --variant"
+                )
+            frozen = load_frozen(project.root, code.path, manifest.entries)
+            return [host.run(folder, manifest, frozen, limit, threads)], frozen
         source = project.root / code.path
         if modes is HOST:
-            program = build_host(project.root, source, written.entries, arch=plan.arch, defines=code.defines)
-            return [host.run(folder, written, program, limit, threads)], program
-        cubin = _cubin(project.root, source, written.entries, plan.arch, tuple(code.defines.items()))
-        return cuda.run(folder, written, cubin, limit, modes), cubin
+            program = build_host(project.root, source, manifest.entries, arch=plan.arch, defines=code.defines)
+            return [host.run(folder, manifest, program, limit, threads)], program
+        cubin = _cubin(project.root, source, manifest.entries, plan.arch, tuple(code.defines.items()))
+        return cuda.run(folder, manifest, cubin, limit, modes), cubin
     except CompileError as error:
         return [Crashed("compile", str(error), 0.0)], None
 
@@ -177,18 +180,18 @@ def _compiled(
 
 
 def step_loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, Inputs]:
-    """What each step must load: every array that any step changes, as it is in this one."""
+    """The arrays that each step loads: every input that any step changes, with this step's values."""
     changing = {
-        name for given in step_inputs.values() for name, value in given.items() if value is not inputs.get(name)
+        name for arrays in step_inputs.values() for name, value in arrays.items() if value is not inputs.get(name)
     }
-    return {step: {name: given[name] for name in changing} for step, given in step_inputs.items()}
+    return {step: {name: arrays[name] for name in changing} for step, arrays in step_inputs.items()}
 
 
 def _memory(prepared: CaseInputs) -> str | None:
-    """A folder in memory, where it has room for the bundle several times over; else the usual one."""
+    """A folder in memory if it holds the bundle several times over; otherwise None, the default folder."""
     size = sum(buffer.nbytes(prepared.case) for buffer in buffers_of(prepared.operator, prepared.case))
     needed = size * (2 * len(prepared.steps) + 3) * 2 * (os.cpu_count() or 1) + 2**30
     try:
-        return _SHARED_MEMORY if shutil.disk_usage(_SHARED_MEMORY).free > needed else None
+        return SHARED_MEMORY if shutil.disk_usage(SHARED_MEMORY).free > needed else None
     except OSError:
         return None

@@ -1,13 +1,11 @@
-"""Planted faults: a copy of the project with one defect, audited; the named check must fail, the clean twin pass.
+"""Planted faults: a copy of the project with one defect is audited. The named check must fail, the clean twin pass.
 
-This is the audit of the audit. A fault is a file of data (`fixtures/faults/*.toml`), so the catalogue grows by adding
-files.
+This is the audit of the audit. A fault is a data file (`fixtures/faults/*.toml`); a new file extends the catalogue.
 """
 
 from __future__ import annotations
 
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,15 +23,16 @@ from audit.printable import one_line
 from audit.project import Project, find_project
 from audit.records.run import RunRecord
 from audit.run import run
+from audit.scratch import scratch_folder
 from audit.spec import AxisValue
 
 _ON_CPU = tuple(check.name for check in CATALOGUE if not check.needs_gpu)
 
 
 class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One defect: in `file`, `find` (which occurs exactly once) becomes `replace`; `check` must catch it.
+    """One defect: in `file`, `find` (which occurs exactly once) becomes `replace`, and `check` must catch it.
 
-    A check is `error`, or one bound of it: `error:lse`.
+    `check` names a check (`error`) or one of its bounds (`error:lse`).
     """
 
     name: str
@@ -44,31 +43,31 @@ class Fault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     find: str
     replace: str
     shape: str
-    variant: str  # the one that carries the fault; its parents run too
+    variant: str  # the variant with the fault; its parents run too
     axes: dict[str, tuple[AxisValue, ...]] = {}
     probes: tuple[str, ...] = ()
     captures: tuple[str, ...] = ()
-    detail: str = ""  # words that a failed result's detail must contain
+    detail: str = ""  # text that a failed result's detail must contain
     time_limit: float = 60.0
 
     @property
     def selection(self) -> Selection:
-        """The cases in which the fault is to be caught."""
+        """The cases in which the check must catch the fault."""
         return Selection(self.axes, (self.variant,), self.captures or (), self.probes or ())
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """What happened: the checks that failed (with how many results), and whether the clean twin passed."""
+    """The result of one planted fault: failed results by check, and the verdict of the clean twin."""
 
     fault: Fault
     failed: dict[str, int]
     twin: Verdict
-    caught: bool  # by the named check, with the words asked for, and the twin is clean
+    caught: bool  # by the named check, with `detail` in its text, and the twin is clean
     seconds: float
 
 
 def load_faults(folder: Path) -> list[Fault]:
-    """Every fault of a folder, by name. Raises ProjectError for a file that is malformed."""
+    """Every fault of a folder, by name. Raises ProjectError for a malformed file."""
     faults = []
     for path in sorted(folder.glob("*.toml")):
         try:
@@ -84,23 +83,24 @@ def load_faults(folder: Path) -> list[Fault]:
 def try_all(
     project: Project, faults: Sequence[Fault], on_trial: Callable[[Trial], None] = lambda _: None
 ) -> list[Trial]:
-    """Plant each fault in a copy of its own, audit it and its clean twin."""
-    twins: dict[bytes, Verdict] = {}  # of all audits; a narrow plan may be vacuous, which is no fault of the twin
+    """Plant each fault in its own copy of the project, then audit it and its clean twin."""
+    # The worst verdict of all audits, not the run's: a narrow plan may be vacuous, which does not speak against a twin.
+    twins: dict[bytes, Verdict] = {}
     trials = []
     for fault in faults:
         began = time.monotonic()
         key = msgspec.json.encode([fault.shape, fault.selection])
         if key not in twins:
             twins[key] = worst([audit.verdict for audit in _audit(project, fault, planted=False).audits])
-        evidence = _audit(project, fault, planted=True)
-        trial = _judge(fault, evidence, twins[key], time.monotonic() - began)
+        record = _audit(project, fault, planted=True)
+        trial = _judge(fault, record, twins[key], time.monotonic() - began)
         trials.append(trial)
         on_trial(trial)
     return trials
 
 
 def matrix(trials: Sequence[Trial]) -> str:
-    """Faults x checks as text: how many results failed, the named check in brackets."""
+    """A text table of faults and checks: the number of failed results, with the named check in brackets."""
     checks = [check for check in _ON_CPU if any(check in (*trial.failed, _named(trial)) for trial in trials)]
     width = max(len(trial.fault.name) for trial in trials)
     lines = [" " * (width + 2) + " ".join(f"{check:>10}" for check in checks)]
@@ -125,15 +125,15 @@ def _named(trial: Trial) -> str:
 
 
 def _audit(project: Project, fault: Fault, *, planted: bool) -> RunRecord:
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-fault-") as scratch:
-        copy = Path(scratch) / "project"
+    with scratch_folder() as scratch:
+        copy = scratch / "project"
         _copy(project, copy)
         if planted:
             _plant(copy, fault)
         found = find_project(copy)
         limit = fault.time_limit if planted else max(60.0, fault.time_limit)
         plan = planning.make_plan(found, fault.shape, fault.selection, arch="sm_90", time_limit=limit)
-        return run(found, plan, Path(scratch) / "runs", "audit faults")[0]
+        return run(found, plan, scratch / "runs", "audit faults")[0]
 
 
 def _copy(project: Project, to: Path) -> None:
@@ -152,29 +152,30 @@ def _plant(copy: Path, fault: Fault) -> None:
     text = source.read_text(encoding="utf-8")
     if (count := text.count(fault.find)) != 1:
         raise ProjectError(
-            f"fault {fault.name}: expected its text exactly once in {fault.file}, but found it {count} times"
+            f"fault {fault.name}: expected the text of `find` exactly once in {fault.file}, but found it {count} times"
         )
     source.write_text(text.replace(fault.find, fault.replace), encoding="utf-8")
 
 
-def _judge(fault: Fault, evidence: RunRecord, twin: Verdict, seconds: float) -> Trial:
+def _judge(fault: Fault, record: RunRecord, twin: Verdict, seconds: float) -> Trial:
     failed: dict[str, int] = {}
-    told = False
-    for audit in evidence.audits:
+    named_check_failed = False
+    for audit in record.audits:
         for result in audit.results:
             if result.verdict == "fail":
                 check = result.check.partition(":")[0]
                 failed[check] = failed.get(check, 0) + 1
-                told = told or (fault.check in (check, result.check) and fault.detail in result.detail)
-    caught = evidence.summary.verdict == "fail" and told and twin == "pass"
+                if fault.check in (check, result.check) and fault.detail in result.detail:
+                    named_check_failed = True
+    caught = record.summary.verdict == "fail" and named_check_failed and twin == "pass"
     return Trial(fault, failed, twin, caught, round(seconds, 1))
 
 
 def third(faults: Sequence[Fault], turn: int) -> list[Fault]:
-    """Every third fault, beginning at `turn` modulo 3: three turns in a row try them all."""
+    """Every third fault, beginning at `turn` modulo 3: three consecutive turns try them all."""
     return list(faults[turn % 3 :: 3])
 
 
 def summary(trials: Sequence[Trial]) -> Mapping[str, int]:
-    """How many faults were tried and how many caught."""
+    """The numbers of faults tried and caught."""
     return {"tried": len(trials), "caught": sum(trial.caught for trial in trials)}

@@ -1,31 +1,93 @@
-"""Calls into the code that a project declares: whatever it raises is the project's to mend.
+"""Calls into the project's own code: an exception that it raises is the project's to fix.
 
 Everything that is called through here belongs to the project. An exception anywhere else is a bug of the tool, and
-shows as one.
+shows as one. Nothing that a project does may end the tool as if it had reached its verdict: `SystemExit` and its like
+become errors, and so does a call of `os._exit`.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import traceback
 from collections.abc import Callable
-from typing import TypeVar
+from types import FrameType
+from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from audit.errors import AuditError, InputError, ProjectError
-from audit.spec import Case
+from audit.opened_files import while_a_hook_runs
+
+if TYPE_CHECKING:
+    from audit.spec import Case
 
 T = TypeVar("T")
+
+PROJECT = "_audited_"
+"""Begins the names of a project's modules: `audit.project` loads them so."""
+
+_leave = os._exit
+
+
+class Interruption:
+    """Whether a signal came. Where nobody says so (`watched` is false), any KeyboardInterrupt is the user's."""
+
+    watched = False
+    came = False
 
 
 def call(case: Case, what: str, function: Callable[..., T], *args: object) -> T:
     """What the project's function returns. Whatever it raises becomes a ProjectError that names hook, file and line."""
+    own = os.getpid()
     try:
-        return function(*args)
+        with while_a_hook_runs():
+            return function(*args)
     except InputError as error:
         raise InputError(f"case {case.id}: {error}") from None
     except AuditError:
         raise
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        raise ProjectError(
-            f"case {case.id}: {what} raised {type(error).__name__}: {error} ({frame.filename}:{frame.lineno})"
-        ) from error
+    except BaseException as error:
+        if is_interruption(error):
+            raise
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = project_line(error) or f"{last.filename}:{last.lineno}"
+        raise ProjectError(f"case {case.id}: {what} raised {type(error).__name__}: {error} ({place})") from error
+    finally:
+        leave_if_forked(own)
+
+
+def is_interruption(error: BaseException) -> bool:
+    """Whether the user interrupts the tool, and not a project that raises what looks the same."""
+    return isinstance(error, KeyboardInterrupt) and (Interruption.came or not Interruption.watched)
+
+
+def project_line(error: BaseException) -> str:
+    """File and line of the project that was executing when the error came; empty where there is none."""
+    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _is_project(frame)]
+    return f"{frames[-1][0].f_code.co_filename}:{frames[-1][1]}" if frames else ""
+
+
+def leave_if_forked(own: int) -> None:
+    """End a process that the project has forked and that returns here, in the midst of the tool."""
+    if os.getpid() != own:
+        _leave(0)
+
+
+def forbid_exit() -> None:
+    """From now on `os._exit` raises SystemExit where code of a project calls it; what it forks may leave."""
+    own = os.getpid()
+
+    def leave(status: int) -> NoReturn:
+        frame: FrameType | None = sys._getframe(1)
+        while os.getpid() == own and frame is not None:
+            if _is_project(frame):
+                raise SystemExit(f"os._exit({status})")
+            frame = frame.f_back
+        _leave(status)
+
+    import posix
+
+    os._exit = posix._exit = leave
+
+
+def _is_project(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith(PROJECT)

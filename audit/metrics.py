@@ -1,4 +1,4 @@
-"""How far results lie from a reference, in numbers that are told and not judged (bounds judge)."""
+"""The distance of results from a reference, as figures that are reported but not judged; bounds judge."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reference: str
     step: str
     max_abs: Figure
-    relative_l2: Figure  # the absolute norm where the reference is 0
+    relative_l2: Figure  # the absolute norm if the reference is 0
     ulp: tuple[int, ...] | None  # at QUANTILES, against the reference rounded to the array's type
-    ulp_counts: tuple[int, ...] = ()  # elements at 0, 1, 2..3, 4..7 ... ULP: from the second on, each twice as wide
+    ulp_counts: tuple[int, ...] = ()  # elements at 0, 1, 2..3, 4..7 ... ULP: bins that double in width
 
 
 def metrics(view: View) -> Iterator[Metric]:
-    """For each step and each pair that the operator names: an output, workspace or derived array and its reference."""
+    """One metric for each step and each pair of an array and its reference that the operator declares."""
     for step in view.steps:
         got = view.got(step)
         for name, expected in view.operator.measured.items():

@@ -1,4 +1,4 @@
-"""What will be run, decided and recorded before anything runs."""
+"""The plan of a run: its cases, variants and checks, chosen and recorded before anything runs."""
 
 from __future__ import annotations
 
@@ -15,26 +15,31 @@ from audit.declaration import ask
 from audit.errors import PlanError
 from audit.project import Project
 from audit.revision import project_at, resolve
-from audit.spec import AxisValue, Case, Line, Operator, Shape
+from audit.spec import AxisValue, Case, Line, Operator, Shape, Variant
 
 Backend = Literal["host", "cuda"]
 
 
+_LONGEST = 1_000_000.0  # seconds
+
+
 class PlannedVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One variant of the plan; its parent, named by its label, comes before it, since its bytes are the measure."""
+    """One variant of the plan. `parent` is the label of its parent, which precedes it in the plan."""
 
     name: str
     parent: str | None
     status: str
     source: str
     note: str = ""
-    why: str = ""  # of a closed one
-    evidence: tuple[str, ...] = ()  # what admits or closes it, as the project names it
-    revision: str | None = None  # the commit whose sources it is built from; None: the working tree
+    why: str = ""  # the reason, if it is closed
+    evidence: tuple[str, ...] = ()  # the records that admit or close it, as the project names them
+    revision: str | None = None  # the commit that its sources come from; None: the working tree
+    declared_parent: str | None = None  # as the project declares it
+    baseline_only: bool = False  # runs so that another variant can be compared with it, and is not compared itself
 
     @property
     def label(self) -> str:
-        """Its name in the plan: variants of another revision carry that revision."""
+        """The variant's name in the plan, with its revision if that is not the working tree."""
         return f"{self.name}@{self.revision[:12]}" if self.revision else self.name
 
 
@@ -45,25 +50,25 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operator: str
     backend: Backend
     arch: str
-    tensor_cores: str  # how far the model of their arithmetic is to be trusted
+    tensor_cores: str  # how well the model of their arithmetic is confirmed
     cases: tuple[Case, ...]
-    described: dict[str, str]  # case -> what a reader should know of it, in the operator's words
+    described: dict[str, str]  # case -> the operator's own description of it
     variants: tuple[PlannedVariant, ...]
     checks: tuple[str, ...]
     time_limit: float  # seconds, for one variant in one case
     pruned: bool  # true where options narrowed the default plan
-    references: dict[str, str] = {}  # name -> its own error, as far as it is known
+    references: dict[str, str] = {}  # name -> the error of the reference itself, if known
 
     @property
     def audits(self) -> int:
-        """How many times a variant is to be audited in a case."""
+        """The number of audits: one for each variant in each case."""
         return len(self.cases) * len(self.variants)
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """How a user narrows or adds to the default plan. Axis values narrow it to the cases that have them, and add a
-    case where none has. Captures and probes are left out where axes or seeds are given, unless named. Empty or None
-    means the default; `full` adds the lines that the default leaves out."""
+    """How a user narrows or extends the default plan. Axis values narrow it to the cases that have them, and add a
+    case if none has. Axes or seeds also drop captures and probes, unless those are named. Empty or None means the
+    default. `full` adds the lines that the default plan omits."""
 
     axes: Mapping[str, Sequence[AxisValue]] = {}
     variants: Sequence[str] = ()
@@ -72,6 +77,13 @@ class Selection(msgspec.Struct, frozen=True):
     seeds: Sequence[int] = ()
     full: bool = False
     against: str | None = None
+
+
+def checked_time_limit(seconds: float) -> float:
+    """The limit, if a process can be waited for so long; else PlanError."""
+    if not 0 < seconds <= _LONGEST:  # NaN is neither
+        raise PlanError(f"--time-limit: expected more than 0 and at most {_LONGEST:,.0f} seconds, but got {seconds:g}")
+    return seconds
 
 
 def make_plan(
@@ -83,7 +95,7 @@ def make_plan(
     time_limit: float,
     backend: Backend = "host",
 ) -> Plan:
-    """The plan of one shape; PlanError where the selection names what does not exist or is out of range."""
+    """The plan of one shape. Raises PlanError if the selection names something unknown or out of range."""
     operator, shape = project.shape(shape_name)
     cases = [
         *_generated(operator, shape, selection),
@@ -91,7 +103,10 @@ def make_plan(
         *_captured(project, operator, shape, selection),
     ]
     if not cases:
-        raise PlanError(f"shape {shape_name}: no case is left by the options given; widen them")
+        raise PlanError(
+            f"shape {shape_name}: expected at least one case, but the options exclude all; "
+            "widen --axis, --seed, --probe or --capture"
+        )
     return Plan(
         shape=shape.name,
         operator=operator.name,
@@ -100,20 +115,22 @@ def make_plan(
         tensor_cores=check_arch(arch).standing,
         cases=tuple(msgspec.structs.replace(case, arch=arch) for case in cases),
         described={
-            case.id: told for case in cases if (told := ask(case, "describe", operator.describe, case, returns=str))
+            case.id: description
+            for case in cases
+            if (description := ask(case, "describe", operator.describe, case, returns=str))
         },
         variants=_against(
             project, operator, planned_variants(operator, selection.variants, full=selection.full), selection.against
         ),
         checks=tuple(CHECKS),
-        time_limit=time_limit,
+        time_limit=checked_time_limit(time_limit),
         pruned=selection != Selection(),
         references={reference.name: reference.own_error for reference in operator.references},
     )
 
 
 def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[Case]:
-    """The lines of the written plan that the selection keeps, and cases for what it asks for beyond them."""
+    """The cases of the declared plan that the selection keeps, and a new case for each combination it lacks."""
     if (selection.captures or selection.probes) and not selection.axes and not selection.seeds:
         return []
     cases: list[Case] = []
@@ -131,7 +148,7 @@ def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[C
             continue
         for values in itertools.product(*selection.axes.values()):
             wanted = dict(zip(selection.axes, values, strict=True))
-            added = operator.case(shape, wanted, seed=seed)  # refuses what no case can have
+            added = operator.case(shape, wanted, seed=seed)  # raises if no case can have these values
             matching = [case for case in planned if wanted.items() <= case.axes.items()]
             beyond = [case for case in everything if wanted.items() <= case.axes.items()]
             cases += matching or beyond or [added]
@@ -168,7 +185,10 @@ def _captured(project: Project, operator: Operator, shape: Shape, selection: Sel
     if not wanted:
         return []
     if project.captures is None or operator.from_capture is None:
-        raise PlanError(f"operator {operator.name}: captures are planned, but the project's settings name no captures")
+        raise PlanError(
+            f"operator {operator.name}: the plan uses captures, which need `captures` in [tool.kernel-audit] and the "
+            "operator's from_capture; set both"
+        )
     store = CaptureStore(project.captures)
     known = {ref.id for ref in store.list()}
     if unknown := [name for name in wanted if name not in known]:
@@ -189,45 +209,61 @@ def captured_axes(operator: Operator, shape: Shape, name: str, store: CaptureSto
 
 
 def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = False) -> tuple[PlannedVariant, ...]:
-    """Parents before children: those named and their parents; without names the operator's own.
+    """The named variants, or the operator's default variants, and what they are compared with; parents come first.
 
-    These are all that are not closed; but where some are admitted, experimental ones run only if named or with `full`.
-    Each is compared with its nearest ancestor among them: what was closed, or only led here, is passed over.
-    A parent that is there for its child alone is judged by the bounds, not by its own parent's bytes.
+    The default is every variant that is not closed. If some are admitted, it also omits the experimental ones, unless
+    `full` is set. A variant that declares a parent is compared with its nearest ancestor among these. If none of its
+    ancestors is among them, its parent runs as well, whatever its status, as a baseline only.
     """
     settled = any(variant.status == "admitted" for variant in operator.variants) and not full
     left_out = ("closed", "experimental") if settled else ("closed",)
     usual = [variant for variant in operator.variants if variant.status not in left_out]
     chosen = [operator.variant(name) for name in names] or usual
-    wanted = {variant.name for variant in chosen} | {variant.parent for variant in chosen if variant.parent and names}
-    ordered: list[str] = []
-
-    def add(name: str, below: tuple[str, ...] = ()) -> None:
-        if name in below:
-            raise PlanError(f"operator {operator.name}: the parents form a circle: {' -> '.join((*below, name))}")
+    chosen_names = {variant.name for variant in chosen}
+    baselines = {
+        variant.parent for variant in chosen if variant.parent and not chosen_names & {*ancestors(operator, variant)}
+    }
+    planned = chosen_names | baselines
+    ordered = [name for variant in chosen for name in (*reversed(ancestors(operator, variant)), variant.name)]
+    found = []
+    for name in dict.fromkeys(name for name in ordered if name in planned):
         variant = operator.variant(name)
-        if variant.parent is not None:
-            add(variant.parent, (*below, name))
-        if name in wanted and name not in ordered:
-            ordered.append(name)
+        only_baseline = name not in chosen_names
+        nearest = next((each for each in ancestors(operator, variant) if each in planned), None)
+        found.append(
+            PlannedVariant(
+                name=name,
+                parent=None if only_baseline else nearest,
+                status=variant.status,
+                source=variant.code.path,
+                note=variant.note,
+                why=variant.why,
+                evidence=variant.evidence,
+                declared_parent=variant.parent,
+                baseline_only=only_baseline,
+            )
+        )
+    return tuple(found)
 
-    def nearest(parent: str | None) -> str | None:
-        while parent is not None and parent not in wanted:
-            parent = operator.variant(parent).parent
-        return parent
 
-    for variant in chosen:
-        add(variant.name)
-    return tuple(
-        PlannedVariant(v.name, nearest(v.parent), v.status, v.code.path, v.note, v.why, v.evidence)
-        for v in map(operator.variant, ordered)
-    )
+def ancestors(operator: Operator, variant: Variant) -> list[str]:
+    """The declared ancestors of a variant, its parent first. PlanError where they form a cycle."""
+    found: list[str] = []
+    parent = variant.parent
+    while parent is not None:
+        if parent in found or parent == variant.name:
+            raise PlanError(
+                f"operator {operator.name}: the parents form a cycle: {' -> '.join((variant.name, *found, parent))}"
+            )
+        found.append(parent)
+        parent = operator.variant(parent).parent
+    return found
 
 
 def _against(
     project: Project, operator: Operator, variants: tuple[PlannedVariant, ...], revision: str | None
 ) -> tuple[PlannedVariant, ...]:
-    """Give every variant itself as it was at `revision` as its parent, where it existed then."""
+    """Make each variant's parent the same variant at `revision`, if it existed then."""
     if revision is None:
         return variants
     commit = resolve(project, revision)
@@ -235,13 +271,14 @@ def _against(
     existed = {variant.name for variant in then.variants} if then else set()
     if not existed & {variant.name for variant in variants}:
         raise PlanError(
-            f"--against {revision}: no variant of the plan existed in {commit[:12]}; nothing to compare with"
+            f"--against {revision}: expected at least one variant of the plan to exist in {commit[:12]}, but none "
+            "does; name a later revision"
         )
     planned: list[PlannedVariant] = []
     for variant in variants:
         parent = variant.parent
         if variant.name in existed:
-            past = msgspec.structs.replace(variant, parent=None, revision=commit)
+            past = msgspec.structs.replace(variant, parent=None, revision=commit, baseline_only=True)
             planned.append(past)
             parent = past.label
         planned.append(msgspec.structs.replace(variant, parent=parent))
@@ -249,17 +286,17 @@ def _against(
 
 
 def axis_values(words: tuple[str, ...]) -> list[tuple[str, AxisValue]]:
-    """What `--axis NAME=VALUE` says, once for each. Raises PlanError where it says something else."""
-    found = []
+    """The name and value of each `--axis NAME=VALUE`. Raises PlanError for any other form."""
+    values = []
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
             raise PlanError(f"--axis: expected NAME=VALUE, but got {word!r}")
-        found.append((name, _number(value)))
-    return found
+        values.append((name, _axis_value(value)))
+    return values
 
 
-def _number(text: str) -> AxisValue:
+def _axis_value(text: str) -> AxisValue:
     for kind in (int, float):
         try:
             return kind(text)

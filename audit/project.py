@@ -1,16 +1,18 @@
-"""The audited project: finding `[tool.kernel-audit]`, loading its folders by path, collecting what it declares.
+"""The audited project: finds `[tool.kernel-audit]`, loads the project's folders by path, collects its operators.
 
-The project's packages are loaded under a private name, so that a folder called `kernels` shadows nothing that
-is installed; relative imports inside and between its folders work as usual.
+The project's packages are loaded under a private name, so that a folder called `kernels` shadows no installed package.
+Relative imports inside and between its folders work as usual.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib
+import os
 import pkgutil
 import sys
-import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,13 +22,18 @@ import msgspec
 from audit import declaration, foreign
 from audit.errors import PlanError, ProjectError
 from audit.foreign import ForeignError
+from audit.hooks import PROJECT, forbid_exit, is_interruption, leave_if_forked, project_line
+from audit.opened_files import opened_by_the_project
 from audit.spec import Operator, Shape
 
 TABLE = "kernel-audit"
 
 
+_opened: dict[Path, set[str]] = {}  # by root: modules are loaded once
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
-    """The table `[tool.kernel-audit]`; all paths are relative to the project's folder and stay inside it."""
+    """The table `[tool.kernel-audit]`. All paths are relative to the project's folder and stay inside it."""
 
     kernels: str = "kernels"
     references: str | None = None
@@ -34,12 +41,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="
     faults: str | None = None
     runs: str = "runs"
     reports: str = "reports"  # retained records and frozen curves
-    suppressions: tuple[dict[str, Any], ...] = ()  # rules about findings: `audit.sanitize.suppressions` reads them
+    suppressions: tuple[dict[str, Any], ...] = ()  # `audit.sanitize.suppressions` reads them
     gate: dict[str, Any] = {}  # policies by name: `audit.gate.policy` reads them
 
 
 class Project:
-    """One audited project: its folder, its settings, and its operators, loaded when first asked for."""
+    """One audited project: its folder, its settings, and its operators, which load on first use."""
 
     def __init__(self, root: Path, settings: Settings) -> None:
         self.root = root
@@ -61,8 +68,14 @@ class Project:
 
     @property
     def captures(self) -> Path | None:
-        """The folder of capture sets, where the project has one."""
+        """The folder of capture sets, if the project has one."""
         return self.root / self.settings.captures if self.settings.captures else None
+
+    @property
+    def opened(self) -> frozenset[str]:
+        """The files that the project's modules read while they were loaded."""
+        _ = self.operators
+        return frozenset(_opened.get(self.root, ()))
 
     @property
     def reports(self) -> Path:
@@ -74,20 +87,30 @@ class Project:
         """The folder of new records."""
         return self.root / self.settings.runs
 
+    def own_runs(self) -> Path:
+        """The folder of new records, which ignores itself in git from the moment that it is made here."""
+        try:
+            self.runs.mkdir(parents=True)
+            (self.runs / ".gitignore").write_text("*\n", encoding="utf-8")
+        except OSError:  # it exists, or cannot be written: the record that goes there says so
+            pass
+        return self.runs
+
     def shapes(self) -> dict[str, tuple[Operator, Shape]]:
-        """Every shape by name; an operator that declares none has one of its own name."""
-        found: dict[str, tuple[Operator, Shape]] = {}
+        """Every shape by name. An operator that declares no shape has one of its own name."""
+        shapes: dict[str, tuple[Operator, Shape]] = {}
         for operator in self.operators.values():
             for shape in operator.shapes or (Shape(operator.name),):
-                if shape.name in found:
+                if shape.name in shapes:
                     raise ProjectError(
-                        f"shape {shape.name}: declared by both {found[shape.name][0].name} and {operator.name}"
+                        f"shape {shape.name}: expected one operator to declare it, but both "
+                        f"{shapes[shape.name][0].name} and {operator.name} do; rename one"
                     )
-                found[shape.name] = (operator, shape)
-        return found
+                shapes[shape.name] = (operator, shape)
+        return shapes
 
     def shape(self, name: str) -> tuple[Operator, Shape]:
-        """The shape of that name with its operator, or PlanError."""
+        """The shape of that name and its operator. Raises PlanError if there is none."""
         shapes = self.shapes()
         if name not in shapes:
             raise PlanError(f"--shape: expected one of {', '.join(shapes)}, but got {name!r}")
@@ -95,7 +118,7 @@ class Project:
 
 
 def find_project(start: Path) -> Project:
-    """The project of a folder or of the nearest one above it whose pyproject.toml has the table."""
+    """The project of a folder, or of its nearest parent whose pyproject.toml has the table."""
     start = start.resolve()
     for folder in (start, *start.parents):
         file = folder / "pyproject.toml"
@@ -107,6 +130,15 @@ def find_project(start: Path) -> Project:
         f"no project here: expected a pyproject.toml with a table [tool.{TABLE}] in {start} or above it; "
         f"add one, or name the project's folder with --project"
     )
+
+
+def project_in(folder: Path) -> Project:
+    """The project of exactly this folder. ProjectError where its pyproject.toml declares none."""
+    file = folder / "pyproject.toml"
+    table = _table(file)
+    if table is None:
+        raise ProjectError(f"{file}: expected a table [tool.{TABLE}]; add one")
+    return Project(folder, _settings(file, folder, table))
 
 
 def _table(file: Path) -> Any:
@@ -134,56 +166,74 @@ def _settings(file: Path, root: Path, table: Any) -> Settings:
 
 
 def _collect(root: Path, folder: str) -> tuple[dict[str, Operator], dict[str, Path]]:
-    """Operators by name, and the file that declares each: of the modules that hold it the innermost."""
+    """Operators by name, and the file that declares each: the innermost module that holds it."""
     if not (root / folder).is_dir():
-        raise ProjectError(f"{root}: expected the kernels in the folder {folder!r}, which does not exist")
-    found: dict[str, Operator] = {}
+        raise ProjectError(
+            f"{root}: expected the kernels in the folder {folder!r}, which does not exist; "
+            f"create it, or set `kernels` in [tool.{TABLE}]"
+        )
+    operators: dict[str, Operator] = {}
     declared: dict[str, Path] = {}
     for module in sorted(_load(root, folder), key=lambda module: module.__name__.count(".")):
         for value in vars(module).values():
             if not isinstance(value, Operator):
                 continue
             declaration.admit(value, Path(module.__file__ or folder))
-            if found.setdefault(value.name, value) is not value:
-                raise ProjectError(f"operator {value.name}: declared twice, the second time in {module.__file__}")
+            if operators.setdefault(value.name, value) is not value:
+                raise ProjectError(
+                    f"operator {value.name}: declared twice, the second time in {module.__file__}; rename one"
+                )
             declared[value.name] = Path(module.__file__ or folder)
-    if not found:
+    if not operators:
         raise ProjectError(
             f"{root / folder}: expected at least one module-level audit.spec.Operator, but found none; "
             f"declare one in a Python file of that folder"
         )
-    return found, declared
+    return operators, declared
 
 
 def _load(root: Path, folder: str) -> list[ModuleType]:
-    anchor = f"_audited_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
+    anchor = f"{PROJECT}{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
     if anchor not in sys.modules:
         package = ModuleType(anchor)
         package.__path__ = [str(root)]
         sys.modules[anchor] = package
     name = ".".join((anchor, *Path(folder).parts))
     modules = []
-    # Kept bytecode is found valid by a source's second and length: an edit can miss both.
-    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
-    try:
-        top = importlib.import_module(name)
-        modules.append(top)
-        for info in pkgutil.walk_packages(top.__path__, prefix=f"{name}."):
-            modules.append(importlib.import_module(info.name))
-    except ProjectError:
-        raise
-    except Exception as error:  # a project is code: whatever it raises while loading is its author's to mend
-        raise ProjectError(f"{root / folder}: {_culprit(root, error)}") from error
-    finally:
-        sys.dont_write_bytecode = writes
+    forbid_exit()
+    with _surroundings_kept(), opened_by_the_project(_opened.setdefault(root, set())):
+        try:
+            top = importlib.import_module(name)
+            modules.append(top)
+            for info in pkgutil.walk_packages(top.__path__, prefix=f"{name}."):
+                modules.append(importlib.import_module(info.name))
+        except ProjectError:
+            raise
+        except BaseException as error:  # a project is code: whatever it raises while loading is its author's to mend
+            if is_interruption(error):
+                raise
+            raise ProjectError(f"{root / folder}: {_reason(error)}") from error
     return modules
 
 
-def _culprit(root: Path, error: Exception) -> str:
-    """The innermost line of the project that was executing when the error came."""
+@contextmanager
+def _surroundings_kept() -> Iterator[None]:
+    """What loading may change for its own code alone: the current folder, the streams, whether bytecode is kept, how a
+    process ends. Kept bytecode is found valid by a source's second and length, and an edit can miss both."""
+    own, here, streams, leave = os.getpid(), Path.cwd(), (sys.stdout, sys.stderr), sys.exit
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        leave_if_forked(own)
+        sys.dont_write_bytecode = writes
+        (sys.stdout, sys.stderr), sys.exit = streams, leave
+        os.chdir(here)
+
+
+def _reason(error: BaseException) -> str:
+    """The error, behind the innermost line of the project that was executing when it came."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}: {error.msg}"
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if Path(frame.filename).is_relative_to(root):
-            return f"{frame.filename}:{frame.lineno}: {type(error).__name__}: {error}"
-    return f"{type(error).__name__}: {error}"
+    place = project_line(error)
+    return f"{place + ': ' if place else ''}{type(error).__name__}: {error}"

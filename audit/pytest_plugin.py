@@ -70,6 +70,7 @@ class AuditFile(pytest.File):
         """One item a case and variant; variants of a case one after the other, parents first."""
         from audit import plan as planning
         from audit.errors import AuditError
+        from audit.hooks import project_line
         from audit.printable import printable
 
         project = _project(self.config)
@@ -84,6 +85,8 @@ class AuditFile(pytest.File):
                         )
         except AuditError as error:
             raise self.CollectError(printable(str(error))) from None
+        except SystemExit as error:  # with which pytest would end
+            raise self.CollectError(printable(f"{project_line(error)}: SystemExit: {error}")) from None
 
 
 class AuditItem(pytest.Item):

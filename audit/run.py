@@ -1,4 +1,4 @@
-"""Running a plan: every case through an executor, then one record of all of it."""
+"""Runs a plan: an executor takes every case, then one record holds all results."""
 
 from __future__ import annotations
 
@@ -8,14 +8,22 @@ from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from pathlib import Path
 
+import msgspec
+
 from audit import __version__
+from audit.argument_pairs import indistinguishable
 from audit.backends import child, cuda
 from audit.case import CaseOutcome, audit_case
+from audit.checks import Result, worst
 from audit.plan import Plan
 from audit.project import Project
 from audit.records import machine
+from audit.records.closure import closure_of
+from audit.records.folder import add_pages
 from audit.records.run import SCHEMA, Audit, RunRecord, draft, summarize
 from audit.report import pages
+from audit.scratch import sweep
+from audit.spec import Operator
 
 
 def run(
@@ -27,15 +35,20 @@ def run(
     on_audit: Callable[[Audit], None] = lambda _: None,
     executor: Executor | None = None,
 ) -> tuple[RunRecord, Path]:
-    """Execute a plan and write its record into a new folder of `runs`; the record and that folder.
+    """Execute a plan and write its record into a new folder of `runs`. Returns the record and that folder.
 
-    The plan is on disk before anything runs. An error that is the user's to mend (AuditError) ends the run
-    and leaves only the partial folder.
+    The plan is on disk before anything runs. An error that the user can fix (AuditError) ends the run and leaves only
+    the partial folder.
     """
+    sweep()
     folder = draft(runs, plan)
     began = time.monotonic()
     outcomes = _all_cases(project, plan, on_audit, executor)
     audits = tuple(audit for outcome in outcomes for audit in outcome.audits)
+    if not plan.pruned:
+        audits = _with_silent_bounds(project.operators[plan.operator], audits)
+    arguments = (launch for outcome in outcomes for launch in outcome.arguments)
+    pairs = () if plan.pruned else indistinguishable(arguments)  # a narrowed plan makes no claim about them
     exposures = tuple(exposure for outcome in outcomes for exposure in outcome.exposures)
     record = RunRecord(
         schema=SCHEMA,
@@ -49,9 +62,26 @@ def run(
         cases=tuple(outcome.record for outcome in outcomes),
         audits=audits,
         exposures=exposures,
-        summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2)),
+        summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2), pairs),
+        closure=closure_of(project, plan.operator, {name for outcome in outcomes for name in outcome.opened}),
     )
-    return record, folder.finish(record, pages(record, project=project))
+    path = folder.finish(record)
+    add_pages(path, lambda: pages(record, project=project))
+    return record, path
+
+
+def _with_silent_bounds(operator: Operator, audits: tuple[Audit, ...]) -> tuple[Audit, ...]:
+    """The audits of a default plan; one of them names each bound that applied to none of its cases."""
+    measured = {result.check for audit in audits for result in audit.results}
+    ended = [audit for audit in audits if any(result.check == "workspace" for result in audit.results)]
+    silent = [bound.name for bound in operator.bounds if f"error:{bound.name}" not in measured]
+    if not ended or not silent:
+        return audits
+    detail = "the bound applied to no step of any case of the plan"
+    added = tuple(Result(f"error:{name}", "inconclusive", detail) for name in silent)
+    results = ended[0].results + added
+    told = msgspec.structs.replace(ended[0], results=results, verdict=worst([result.verdict for result in results]))
+    return tuple(told if audit is ended[0] else audit for audit in audits)
 
 
 def _all_cases(
@@ -59,7 +89,7 @@ def _all_cases(
 ) -> list[CaseOutcome]:
     cores = os.cpu_count() or 1
     pool = executor or ThreadPoolExecutor(min(cores, len(plan.cases)))
-    # Beyond one thread a case there would be more runnable threads than cores while several cases run.
+    # More threads a case would oversubscribe the cores while several cases run.
     threads = max(1, cores // min(cores, len(plan.cases)))
     try:
         futures = [
@@ -81,7 +111,7 @@ def _all_cases(
 
 
 def _weight(case: object) -> float:
-    """Longest first, so that no long case is left alone at the end: the product of its integer axes."""
+    """The product of a case's integer axes. The heaviest case starts first, so that none runs alone at the end."""
     product = 1.0
     for value in getattr(case, "axes", {}).values():
         if isinstance(value, int):

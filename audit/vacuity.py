@@ -1,9 +1,9 @@
-"""Could the checks have failed? Wrong results are laid in place of right ones, and every check is asked again.
+"""Could the checks have failed? Wrong results replace the right ones, and every check judges again.
 
-A check that says yes to zeros says nothing. For the variant without a parent, in each case, the first step's results
-are replaced by mutated ones (those that the operator declares, and zeros and noise for any operator), and the same
-checks that judged the right results judge the wrong ones. A mutation that no check tells from the right result
-in any case of the plan makes the plan inconclusive. `bytes` takes no part: it needs a parent that is right.
+A check that passes zeros proves nothing. In each case, mutated results replace those of the first step of the variant
+without a parent: the operator's own mutations, and zeros and noise for any operator. The checks that judged the right
+results then judge the wrong ones. A mutation that no check catches in any case makes the plan inconclusive. `bytes`
+takes no part, because it needs a parent that is right.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CHECKS: tuple[Callable[[View], Iterator[Result]], ...] = (finite, error, probe)
 
 
 class Exposure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which checks told one mutation from the right result in one case; `applies` is false where it cannot show."""
+    """The checks that caught one mutation in one case. `applies` is false if the mutation changes nothing."""
 
     mutation: str
     case: str
@@ -35,14 +35,14 @@ class Exposure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OmissionShare(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The share of single omissions (of a token, say) whose effect a case's bounds could show at all."""
+    """The share of single omissions (of a token, for example) that are large enough for a case's bounds to catch."""
 
     case: str
     share: Figure
 
 
 def expose(view: View) -> Iterator[Exposure]:
-    """Lay every mutation over the first step of a completed, right result."""
+    """Replace the first step's results by each mutation in turn, and run the checks."""
     step = view.steps[0]
     right = {name: array for name, array in view.got(step).items() if name in step.snapshots}
     for name, mutate in _mutations(view).items():
@@ -50,27 +50,27 @@ def expose(view: View) -> Iterator[Exposure]:
         if wrong is None or all(np.array_equal(_bytes(array), _bytes(right[key])) for key, array in wrong.items()):
             yield Exposure(name, view.case.id, False, ())
             continue
-        laid = {key: Snapshot(_bytes(np.ascontiguousarray(array)), ()) for key, array in wrong.items()}
-        mutated = replace(view, steps=[replace(step, snapshots={**step.snapshots, **laid})], again=[])
+        snapshots = {key: Snapshot(_bytes(np.ascontiguousarray(array)), ()) for key, array in wrong.items()}
+        mutated = replace(view, steps=[replace(step, snapshots={**step.snapshots, **snapshots})], again=[])
         caught = [result.check for check in _CHECKS for result in check(mutated) if result.verdict == "fail"]
         yield Exposure(name, view.case.id, True, tuple(dict.fromkeys(caught)))
 
 
 def unseen(exposures: Sequence[Exposure], *, pruned: bool) -> tuple[str, ...]:
-    """The mutations that no check told from the right result in any case.
+    """The mutations that no check caught in any case.
 
-    One that can show in no case at all counts in a default plan, which must have such a case, and not in a plan that
-    options narrowed: that one makes no claim about it.
+    A mutation that applies in no case counts only in a default plan, which must have a case for it. A plan that options
+    narrowed makes no claim about it.
     """
-    seen: dict[str, bool] = {}
+    caught: dict[str, bool] = {}
     for exposure in exposures:
         if exposure.applies or not pruned:
-            seen[exposure.mutation] = seen.get(exposure.mutation, False) or bool(exposure.caught_by)
-    return tuple(name for name, caught in seen.items() if not caught)
+            caught[exposure.mutation] = caught.get(exposure.mutation, False) or bool(exposure.caught_by)
+    return tuple(name for name, was_caught in caught.items() if not was_caught)
 
 
 def omission_share(view: View) -> OmissionShare | None:
-    """The operator's analytic figure for a case, where it has one."""
+    """The operator's analytic figure for a case, if it declares one."""
     if view.operator.omission_share is None:
         return None
     step = view.steps[0]

@@ -70,7 +70,7 @@ def test_a_buffer_becomes_a_pointer_and_at_counts_in_elements() -> None:
         (("lengths_",), "but got 'lengths_'"),
         ((At("z", 0),), r"but got At\('z'\)"),
         ((True,), "bool"),
-        ((2**31,), "does not fit an int"),
+        ((2**31,), "does not fit in an int"),
         ((np.float16(1),), "expected a name, a number or one of"),
         ((None,), "but got None"),
     ],
@@ -118,7 +118,8 @@ def test_a_step_loads_what_it_changes_and_lays_poison_of_its_own(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("change", "words"), [({"y": np.zeros((3, 4))}, "y is an out buffer"), ({"z": 1}, r"but got \['z'\]")]
+    ("change", "words"),
+    [({"y": np.zeros((3, 4))}, "it changes y, whose role is 'out'"), ({"z": 1}, r"but got \['z'\]")],
 )
 def test_a_step_changes_inputs_alone(tmp_path: Path, change: dict[str, object], words: str) -> None:
     with pytest.raises(ProjectError, match=words):

@@ -1,4 +1,4 @@
-"""Backends: each executes a bundle in a child process and says how that ended."""
+"""Backends: each executes a bundle in a child process and returns its outcome."""
 
 from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, TimedOut
 

@@ -1,26 +1,29 @@
-"""A child process that executes a bundle and reports line by line: started, limited, ended, understood.
+"""A child process that executes a bundle: its start, time limit, end, and the report that it writes line by line.
 
-The report's lines: `identity FNV`, `step NAME`, `launch INDEX ENTRY BLOCKS THREADS`, `error KIND MESSAGE`, `done`.
+Lines of a report: `identity FNV`, `step NAME`, `launch INDEX ENTRY BLOCKS THREADS`, `error KIND MESSAGE`, `done`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
 import re
 import signal
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from audit import processes
 from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, TimedOut
-from audit.errors import AuditError
+from audit.errors import MachineError
+from audit.processes import abort
+
+__all__ = ["abort", "execute", "launches", "reported", "understood"]
+
+NO_ROOM = 74
+"""The exit code of a program that could not write: its report, or the copy of a buffer."""
 
 _MESSAGE_LIMIT, _SHOWN = 2000, 200
 _LAUNCH = re.compile(r"\d+ (?P<entry>.+) (?P<blocks>\d{1,18}) (?P<threads>\d{1,18})")  # blanks: splits<6, 256>
-_DEATH_LIMIT = 60.0  # seconds; a driver first takes the device back from a kernel that does not end
-_running: set[subprocess.Popen[bytes]] = set()
+_NOT_THE_KERNELS = {NO_ROOM: "found no room to write", -signal.SIGXFSZ: "may not write a file of that size"}
 
 Files = dict[str, dict[str, Path]]
 
@@ -28,55 +31,64 @@ Files = dict[str, dict[str, Path]]
 def execute(
     command: Sequence[str | Path], report: Path, files: Files, limit: float, env: Mapping[str, str] | None = None
 ) -> Outcome:
-    """Run `command` in a session of its own for at most `limit` seconds; `files` become `Completed.files`.
+    """Run `command` in its own session for at most `limit` seconds; `files` become `Completed.files`.
 
-    Raises AuditError where the process does not even end when it is killed.
+    Raises MachineError for what is no kernel's doing, AuditError where the process does not end when it is killed.
     """
     report.unlink(missing_ok=True)
     began = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        env=env,
-    )
-    watch(process)
-    try:
-        _, errors = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        lines = reported(report)
-        return TimedOut(limit, lines[-1] if lines else "the start")
-    finally:
-        end(process)
-    return understood(process.returncode, reported(report), errors, files, time.monotonic() - began)
+    finished = processes.run(command, limit, env=env)
+    lines, said = reported(report), told(finished.output, finished.errors)
+    if finished.code is None:
+        return timed_out(limit, lines, said)
+    return understood(finished.code, lines, said, files, time.monotonic() - began)
 
 
-def watch(process: subprocess.Popen[bytes]) -> None:
-    """From now on `abort` kills this process too, which leads a session."""
-    _running.add(process)
+def understood(code: int, lines: Sequence[str], said: str, files: Files, seconds: float) -> Completed | Crashed:
+    """The outcome of a process, or of one bundle of a worker, that ended with `code` and left these lines.
 
-
-def understood(code: int, lines: Sequence[str], errors: bytes, files: Files, seconds: float) -> Completed | Crashed:
-    """The outcome of a process, or of one bundle of a worker, that ended with `code` and left these lines."""
+    Raises MachineError where there was no room, or where something else than this tool killed it.
+    """
     if code == 0 and lines[-1:] == ["done"]:
         try:
             return _completed(lines, files, seconds)
         except ValueError as error:
             return Crashed("report", f"a line that is none of a report: {error}", seconds)
-    return _crashed(code, lines, errors.decode(errors="replace"), seconds)
+    for line in lines:
+        if line.startswith("error room "):
+            raise MachineError(f"{line.removeprefix('error room ')}; nothing was judged. Free space, or set TMPDIR")
+    if what := _NOT_THE_KERNELS.get(code):
+        raise MachineError(f"a kernel's process {what}; nothing was judged. Free space in /dev/shm, or set TMPDIR")
+    if code == -signal.SIGKILL:
+        raise MachineError(
+            "a kernel's process was killed (SIGKILL) by something else than this tool; nothing was judged. Look for an "
+            "out-of-memory killer (dmesg), and choose fewer or smaller cases"
+        )
+    return _crashed(code, lines, said, seconds)
+
+
+def timed_out(limit: float, lines: Sequence[str], said: str) -> TimedOut:
+    """The outcome of a process that was killed at its limit."""
+    last = lines[-1] if lines else "the start"
+    return TimedOut(limit, f"{last}; it printed: {said}" if said else last)
+
+
+def told(output: bytes, errors: bytes) -> str:
+    """What a process printed, the first and the last part of it; errors last."""
+    parts = [_shortened(stream.decode(errors="replace").strip()) for stream in (output, errors)]
+    return "\n".join(filter(None, parts))
+
+
+def _shortened(text: str) -> str:
+    half = _MESSAGE_LIMIT // 2
+    if len(text) <= _MESSAGE_LIMIT:
+        return text
+    return f"{text[:half]}\n[... {len(text) - 2 * half:,} characters left out ...]\n{text[-half:]}"
 
 
 def reported(report: Path) -> list[str]:
     """The report's lines so far."""
     return report.read_text(encoding="utf-8", errors="replace").splitlines() if report.exists() else []
-
-
-def abort() -> None:
-    """Kill every child that is running now; their runs return Crashed."""
-    for process in tuple(_running):
-        _kill(process)
 
 
 def _completed(lines: Sequence[str], files: Files, seconds: float) -> Completed:
@@ -85,8 +97,8 @@ def _completed(lines: Sequence[str], files: Files, seconds: float) -> Completed:
 
 
 def launches(lines: Sequence[str]) -> tuple[LaunchCount, ...]:
-    """The launches that a report's lines tell of, each under the step before it. ValueError for a line that is none."""
-    step, found = "", []
+    """The launches in a report's lines, each with the step that precedes it. ValueError for a malformed line."""
+    step, counts = "", []
     for line in lines:
         word, _, rest = line.partition(" ")
         if word == "step":
@@ -94,18 +106,18 @@ def launches(lines: Sequence[str]) -> tuple[LaunchCount, ...]:
         elif word == "launch":
             if (launch := _LAUNCH.fullmatch(rest)) is None:
                 raise ValueError(line[:_SHOWN])
-            found.append(LaunchCount(step, launch["entry"], int(launch["blocks"]), int(launch["threads"])))
-    return tuple(found)
+            counts.append(LaunchCount(step, launch["entry"], int(launch["blocks"]), int(launch["threads"])))
+    return tuple(counts)
 
 
-def _crashed(code: int, lines: Sequence[str], errors: str, seconds: float) -> Crashed:
-    said = errors.strip()[-_MESSAGE_LIMIT:]
+def _crashed(code: int, lines: Sequence[str], said: str, seconds: float) -> Crashed:
     for line in lines:
         if line.startswith("error "):
             _, kind, message = (*line.split(" ", 2), "")[:3]
+            message = message[:_MESSAGE_LIMIT]
             if kind == "assert" and said:
                 message = f"{message}: {said}"  # the line and the condition, which only the driver prints
-            return Crashed(kind, message[:_MESSAGE_LIMIT], seconds)
+            return Crashed(kind, message, seconds)
     last = next((line for line in reversed(lines) if line.startswith(("step ", "launch "))), "the start")
     kind = _signal(-code) if code < 0 else f"exit {code}"
     return Crashed(kind, f"after {last}: {said or 'no message'}", seconds)
@@ -116,27 +128,3 @@ def _signal(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:  # some have no name
         return f"signal {number}"
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End the whole group, unwatched from then on: what a kernel's bug left running must not outlive its case.
-
-    Raises AuditError where the process does not even end when it is killed.
-    """
-    _running.discard(process)
-    _kill(process)
-    try:
-        process.wait(_DEATH_LIMIT)
-    except subprocess.TimeoutExpired:
-        raise AuditError(
-            f"process {process.pid} still runs {_DEATH_LIMIT:g} s after it was killed: its device does not let go of "
-            "it; restart the machine or its GPU before running on"
-        ) from None
-    for stream in (process.stdout, process.stderr):
-        if stream:
-            stream.close()
-
-
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """The CUDA backend: a bundle and its cubin, replayed on a GPU by a worker process.
 
-`plain` launches one kernel after the other and waits for each; `graph` captures all launches once, before the first
-step, and replays that one graph for every step.
+`plain` launches the kernels in turn and waits for each. `graph` captures all launches once, before the first step, and
+replays that graph for every step.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ import msgspec
 
 from audit.backends import child
 from audit.backends.driver import DeviceInfo
+from audit.backends.memory import allocated_bytes
 from audit.backends.outcome import Completed, Crashed, Outcome, TimedOut
 from audit.backends.replay import ORDER, REPORT, Mode, ReplayOrder
 from audit.backends.workers import Workers
 from audit.bundle import Bundle
 from audit.compile.cuda import CubinBuild
 from audit.errors import PlanError, ToolMissing
+from audit.processes import package_environment
 
 _CUBIN = "cuda.cubin"
 _MODULE = "audit.backends.replay"
-_DEVICE_LIMIT = 60.0  # seconds; the first look at a GPU that sleeps takes some
-_CONTEXT_BYTES = 512 * 2**20  # what the driver takes for itself on the largest devices, a process
-_PAGE = 2**21  # bytes; the driver gives a buffer no less
+_DEVICE_LIMIT = 60.0  # seconds; an idle GPU takes long to answer the first query
+_CONTEXT_BYTES = 512 * 2**20  # the driver's own memory for one process, on the largest devices
 _COMMAND = (sys.executable, "-P", "-m", _MODULE)
 PLAIN: tuple[Mode, ...] = ("plain",)
 BOTH: tuple[Mode, ...] = ("plain", "graph")
@@ -39,25 +40,25 @@ BOTH: tuple[Mode, ...] = ("plain", "graph")
 def run(
     folder: Path, bundle: Bundle, build: CubinBuild, limit: float, modes: Sequence[Mode] = PLAIN
 ) -> tuple[Outcome, ...]:
-    """Execute a bundle, written to `folder`, with a cubin: an outcome for each of `modes`, or the one that ended all.
+    """Execute a bundle, written to `folder`, with a cubin: one outcome for each of `modes`, or the one that ended all.
 
-    `limit` in seconds, for all modes and, for the first bundle of a worker, the start of its process. Raises
-    ToolMissing without a driver or device, PlanError where the device cannot run the cubin or hold the bundle.
+    `limit` is in seconds and covers all modes. For a worker's first bundle it includes the start of the process. Raises
+    ToolMissing without a driver or device, PlanError if the device cannot run the cubin or hold the bundle.
     """
     device = require_device()
     refuse(bundle, build, device)
     _prepare(folder, bundle, build, modes)
-    with _workers().one(_COMMAND, environment(), needed_bytes(bundle), device.memory) as worker:
+    with _workers().one(_COMMAND, package_environment(), needed_bytes(bundle), device.memory) as worker:
         outcome = worker.execute(folder.resolve(), folder / REPORT, {}, limit)
     lines = child.reported(folder / REPORT)
     for line in lines:
         word, _, rest = line.partition(" ")
         if word == "refused":
-            what, _, message = rest.partition(" ")
-            raise ToolMissing(message) if what == "driver" else PlanError(f"case {bundle.case}: {message}")
+            reason, _, message = rest.partition(" ")
+            raise ToolMissing(message) if reason == "driver" else PlanError(f"case {bundle.case}: {message}")
     starts = [at for at, line in enumerate(lines) if line.startswith("mode ")]
     if not isinstance(outcome, Completed):
-        return (_told_apart(outcome, lines[starts[-1]] if starts else ""),)
+        return (_with_mode(outcome, lines[starts[-1]] if starts else ""),)
     parts = [lines[at:end] for at, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
     return tuple(
         msgspec.structs.replace(outcome, launches=child.launches(part), files=_copies(folder, bundle, mode))
@@ -67,20 +68,20 @@ def run(
 
 @functools.cache
 def _workers() -> Workers:
-    """The pool of this process, made when the first bundle comes. The driver serves their starts in turn."""
+    """The worker pool of this process, created for its first bundle."""
     pool = Workers(min(os.cpu_count() or 1, 4), _CONTEXT_BYTES)
     atexit.register(pool.end)
     return pool
 
 
 def release() -> None:
-    """End the workers that wait for bundles, and give their memory on the device back."""
+    """End the idle workers and free their memory on the device."""
     if _workers.cache_info().currsize:
         _workers().end()
 
 
 def _prepare(folder: Path, bundle: Bundle, build: CubinBuild, modes: Sequence[Mode]) -> None:
-    """Write what the worker needs beside the bundle."""
+    """Write the cubin and the worker's order beside the bundle."""
     saves = {
         mode: {
             step: {name: path.name for name, path in named.items()}
@@ -93,37 +94,32 @@ def _prepare(folder: Path, bundle: Bundle, build: CubinBuild, modes: Sequence[Mo
     (folder / ORDER).write_bytes(msgspec.json.encode(ReplayOrder(tuple(modes), _CUBIN, symbols, saves)))
 
 
-def environment() -> dict[str, str]:
-    """This process's environment, in which a child finds this very package."""
-    here = str(Path(__file__).resolve().parents[2])
-    found = os.environ.get("PYTHONPATH")
-    return {**os.environ, "PYTHONPATH": f"{here}{os.pathsep}{found}" if found else here}
-
-
 @functools.cache
 def require_device() -> DeviceInfo:
-    """The device, asked for by a process of its own: one that has called CUDA cannot fork any more.
+    """The device. A child process queries it, because a process that has called CUDA cannot fork any more.
 
-    Raises ToolMissing where there is no driver, no device, or no answer.
+    Raises ToolMissing if there is no driver, no device, or no answer.
     """
     command = [*_COMMAND, "--device"]
     try:
-        asked = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=_DEVICE_LIMIT, env=environment()
+        result = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_DEVICE_LIMIT, env=package_environment()
         )
     except subprocess.TimeoutExpired:
-        raise ToolMissing(f"the CUDA driver did not answer within {_DEVICE_LIMIT:g} s; look at nvidia-smi") from None
-    if asked.returncode != 0:
-        said = asked.stderr.strip().splitlines()
         raise ToolMissing(
-            f"--device cuda: {said[-1] if said else f'asking for a device ended with {asked.returncode}'}"
+            f"--device cuda: the CUDA driver did not answer within {_DEVICE_LIMIT:g} s; check the GPU with nvidia-smi"
+        ) from None
+    if result.returncode != 0:
+        errors = result.stderr.strip().splitlines()
+        raise ToolMissing(
+            f"--device cuda: {errors[-1] if errors else f'the device query ended with exit code {result.returncode}'}"
         )
-    return msgspec.json.decode(asked.stdout, type=DeviceInfo)
+    return msgspec.json.decode(result.stdout, type=DeviceInfo)
 
 
 def refuse(bundle: Bundle, build: CubinBuild, device: DeviceInfo) -> None:
-    """Raise PlanError where the device cannot load the cubin, or cannot hold the bundle in a process of its own."""
-    if not _loads(build.identity.arch, device.arch):
+    """Raise PlanError if the device cannot load the cubin, or lacks the memory for the bundle and its process."""
+    if not _is_compatible(build.identity.arch, device.arch):
         raise PlanError(
             f"the cubin is {build.identity.arch} code, which {device.name} ({device.arch}) cannot run; "
             f"build it for {device.arch}"
@@ -137,14 +133,13 @@ def refuse(bundle: Bundle, build: CubinBuild, device: DeviceInfo) -> None:
 
 
 def needed_bytes(bundle: Bundle) -> int:
-    """What a replay takes on the device, in all its modes: every buffer with its guards in whole pages, once, and what
-    the driver takes for the process."""
-    pages = sum(-(-max(1, slot.file_size) // _PAGE) for slot in bundle.slots)
-    return pages * _PAGE + _CONTEXT_BYTES
+    """The device memory of a replay in all its modes: every buffer with its guards, in whole pages, and the driver's
+    own memory for the process."""
+    return sum(map(allocated_bytes, bundle.slots)) + _CONTEXT_BYTES
 
 
 def _copies(folder: Path, bundle: Bundle, mode: Mode) -> child.Files:
-    """Where the copies of `bundle.copies` lie: those of the graph beside those of the plain launches."""
+    """The files of `bundle.copies`; those of the graph are beside those of the plain launches."""
     copies = bundle.copies(folder)
     if mode == "plain":
         return copies
@@ -154,8 +149,8 @@ def _copies(folder: Path, bundle: Bundle, mode: Mode) -> child.Files:
     }
 
 
-def _told_apart(outcome: Crashed | TimedOut, mode: str) -> Crashed | TimedOut:
-    """The ending of a process, saying so if it was the graph's."""
+def _with_mode(outcome: Crashed | TimedOut, mode: str) -> Crashed | TimedOut:
+    """The outcome, with a note if the graph was running."""
     if mode != "mode graph":
         return outcome
     if isinstance(outcome, TimedOut):
@@ -163,11 +158,11 @@ def _told_apart(outcome: Crashed | TimedOut, mode: str) -> Crashed | TimedOut:
     return Crashed(outcome.kind, f"as a graph: {outcome.message}", outcome.seconds)
 
 
-def _loads(code: str, device: str) -> bool:
-    """Code runs on its own major version from its minor one on; with a suffix only where it was built for
-    (https://docs.nvidia.com/cuda/cuda-c-programming-guide, binary compatibility)."""
-    wanted = re.fullmatch(r"sm_(\d+)(\d)([af]?)", code)
-    there = re.fullmatch(r"sm_(\d+)(\d)", device)
-    if wanted is None or there is None or wanted[1] != there[1]:
+def _is_compatible(code: str, device: str) -> bool:
+    """A cubin runs on devices of its major version, from its minor version on; with the suffix `a` only on exactly its
+    own (https://docs.nvidia.com/cuda/cuda-c-programming-guide, binary compatibility)."""
+    built_for = re.fullmatch(r"sm_(\d+)(\d)([af]?)", code)
+    present = re.fullmatch(r"sm_(\d+)(\d)", device)
+    if built_for is None or present is None or built_for[1] != present[1]:
         return False
-    return wanted[2] == there[2] if wanted[3] == "a" else int(wanted[2]) <= int(there[2])
+    return built_for[2] == present[2] if built_for[3] == "a" else int(built_for[2]) <= int(present[2])

@@ -1,7 +1,7 @@
-"""The part of CUDA's driver API that a replay needs, called in `libcuda.so.1` itself.
+"""The part of CUDA's driver API that a replay needs, called directly in `libcuda.so.1`.
 
-The driver keeps its exported symbols for good, so this works with every driver from 550 (CUDA 12.4) on, whatever
-Python packages are installed. Names and signatures are those of cuda.h; `_v2` is what the header's macros choose.
+The driver never removes an exported symbol, so this works with every driver from 550 (CUDA 12.4) on, whatever Python
+packages are installed. Names and signatures are those of cuda.h; its macros choose the `_v2` names.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ LIBRARY = "libcuda.so.1"
 _INSTALL = "install NVIDIA's driver 550 or later, or let the container see the GPU"
 
 INVALID_VALUE, OUT_OF_MEMORY = 1, 2
-# Of CUresult: illegal address, stack error, illegal instruction, misaligned address, address space, pc, launch failed.
+# CUresult: illegal address, stack error, illegal instruction, misaligned address, address space, pc, launch failed.
 _MEMORY_FAULTS = (700, 714, 715, 716, 717, 718, 719)
 _ASSERT = 710
-# No kernel's fault: out of memory, device unavailable, ECC, NVLink, contained, system not ready, driver mismatch.
+# Not a kernel's fault: out of memory, device unavailable, ECC, NVLink, contained, system not ready, driver mismatch.
 _DEVICE_FAULTS = (2, 46, 214, 220, 226, 802, 803)
 
 _COMPUTE_MAJOR, _COMPUTE_MINOR, _MULTIPROCESSORS, _SHARED_OPT_IN = 75, 76, 16, 97
@@ -107,14 +107,14 @@ class DeviceInfo(msgspec.Struct, frozen=True):
 
     name: str
     arch: str  # sm_90
-    cuda: str  # the CUDA version that the driver speaks: 13.0
-    driver: str  # the driver's own version, as NVML says it; empty where NVML is not there
+    cuda: str  # the CUDA version that the driver supports: 13.0
+    driver: str  # the driver's own version, from NVML; empty without NVML
     memory: int  # bytes in all
     multiprocessors: int
-    shared_limit: int  # bytes of shared memory that a block can be given
+    shared_limit: int  # the most shared memory that a block can have, in bytes
 
     def described(self) -> str:
-        """What evidence says of it."""
+        """The text that records keep."""
         return f"{self.name}, {self.arch}, driver {self.driver or 'unknown'}, CUDA {self.cuda}"
 
 
@@ -123,11 +123,11 @@ class NoDriver(Exception):
 
 
 class Refused(Exception):
-    """What stands in the way of a replay is the machine or the bundle, not a kernel."""
+    """The machine or the bundle prevents a replay; no kernel is at fault."""
 
 
 class CudaError(Exception):
-    """A call that the driver answered with an error; the message holds the error's name and text."""
+    """A driver call failed; the message contains the error's name and text."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -135,7 +135,7 @@ class CudaError(Exception):
 
     @property
     def kind(self) -> str:
-        """As `Crashed.kind` has it: memory, assert or launch; `device` where no kernel is to blame."""
+        """A `Crashed.kind`: memory, assert or launch; or `device` if no kernel is at fault."""
         if self.code in _MEMORY_FAULTS:
             return "memory"
         if self.code in _DEVICE_FAULTS:
@@ -167,32 +167,32 @@ class Driver:
             raise NoDriver(f"the CUDA driver sees no usable device: {error}; {_INSTALL}") from None
 
     def enter(self) -> None:
-        """Make the device's primary context, which torch uses too, this thread's."""
+        """Make the device's primary context current in this thread. torch uses the same context."""
         context = c_void_p()
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self.device)
         self.call("cuCtxSetCurrent", context)
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the driver; CudaError unless it succeeds."""
+        """Call a function of the driver. Raises CudaError unless it succeeds."""
         if (code := self.status(name, *arguments)) != 0:
             raise CudaError(
-                code, f"{name}: {self._says('cuGetErrorName', code)}: {self._says('cuGetErrorString', code)}"
+                code, f"{name}: {self._text('cuGetErrorName', code)}: {self._text('cuGetErrorString', code)}"
             )
 
     def status(self, name: str, *arguments: Any) -> int:
-        """Call a function of the driver and give its CUresult."""
+        """Call a function of the driver and return its CUresult."""
         return int(self._functions[name](*arguments))
 
     def info(self) -> DeviceInfo:
-        """What the device is; needs no context and no memory on it."""
-        name, memory, speaks = (c_char * 256)(), c_size_t(), c_int()
+        """The device's properties; needs no context and no device memory."""
+        name, memory, version = (c_char * 256)(), c_size_t(), c_int()
         self.call("cuDeviceGetName", name, 256, self.device)
         self.call("cuDeviceTotalMem_v2", ctypes.byref(memory), self.device)
-        self.call("cuDriverGetVersion", ctypes.byref(speaks))
+        self.call("cuDriverGetVersion", ctypes.byref(version))
         return DeviceInfo(
             name=name.value.decode(errors="replace"),
             arch=f"sm_{self._attribute(_COMPUTE_MAJOR)}{self._attribute(_COMPUTE_MINOR)}",
-            cuda=f"{speaks.value // 1000}.{speaks.value % 1000 // 10}",
+            cuda=f"{version.value // 1000}.{version.value % 1000 // 10}",
             driver=_driver_version(),
             memory=memory.value,
             multiprocessors=self._attribute(_MULTIPROCESSORS),
@@ -204,14 +204,14 @@ class Driver:
         self.call("cuDeviceGetAttribute", ctypes.byref(value), attribute, self.device)
         return value.value
 
-    def _says(self, function: str, code: int) -> str:
+    def _text(self, function: str, code: int) -> str:
         text = c_char_p()
         self.status(function, code, ctypes.byref(text))
         return (text.value or b"unknown error %d" % code).decode(errors="replace")
 
 
 def _driver_version() -> str:
-    """580.159.04, from NVML, which comes with the driver."""
+    """The driver's version from NVML, which comes with it: 580.159.04."""
     text = (c_char * 96)()
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")

@@ -1,11 +1,12 @@
-"""The host backend: the same CUDA source, compiled for this CPU, executed as a program of its own.
+"""The host backend: the same CUDA source, compiled for this CPU and executed as a separate program.
 
-The bundle is lowered to the line protocol of `audit/simt/script.cc`; the program maps the buffers' files, so
-that whatever a kernel did to them is still there after a crash.
+The bundle is lowered to the line protocol of `audit/simt/script.cc`. The program maps the buffers' files, so that a
+kernel's writes survive a crash.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from audit.backends import child
 from audit.backends.outcome import Outcome
 from audit.bundle import Argument, Bundle
 from audit.compile.host import HostBuild
+from audit.errors import MachineError
 
 _SCRIPT, _REPORT = "host.script", "host.report"
 
@@ -30,18 +32,23 @@ def run(
     env: Mapping[str, str] | None = None,
     errors: str = "",
 ) -> Outcome:
-    """Execute a bundle with a built program; `limit` in seconds, `threads` operating-system threads.
+    """Execute a bundle with a built program; `limit` is in seconds, `threads` counts operating-system threads.
 
-    `under` is a command that runs the program, such as a debugger's, `env` the whole environment, and `errors` the
-    name of a file in `folder` that takes its standard error.
+    `under` is a command that runs the program, such as a debugger. `env` is the whole environment. `errors` names a
+    file in `folder` that receives the program's standard error.
     """
+    if not os.access(build.executable, os.X_OK):
+        raise MachineError(
+            f"{build.executable}: cannot be executed there; set KERNEL_AUDIT_CACHE to a folder on a file system that "
+            "allows it (not mounted noexec)"
+        )
     files = bundle.copies(folder)
     (folder / _SCRIPT).write_text(_script(bundle, build, files, threads, errors))
     return child.execute([*under, build.executable, folder / _SCRIPT], folder / _REPORT, files, limit, env)
 
 
 def reported(folder: Path) -> list[str]:
-    """The lines that the program reported, so far if it did not end."""
+    """The lines of the program's report so far."""
     return child.reported(folder / _REPORT)
 
 
@@ -73,5 +80,5 @@ def _word(arg: Argument) -> str:
 
 
 def _little_endian(bits: str) -> str:
-    """Bytes in memory order, as the hexadecimal number that they are."""
+    """The hexadecimal number that bytes in memory order represent."""
     return bytes.fromhex(bits)[::-1].hex()

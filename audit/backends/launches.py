@@ -1,4 +1,4 @@
-"""A bundle's launches on the device: one by one, or as a graph that is captured once."""
+"""A bundle's launches on the device: one by one, or as a graph captured once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NON_BLOCKING, _THREAD_LOCAL, _KERNEL_NODE = 1, 1, 0
 
 
 class Buffers(Protocol):
-    """Where buffers lie on the device, by name: bytes in all, and the address of the first."""
+    """The buffers on the device, by name: address and size in bytes."""
 
     def address(self, name: str) -> int: ...
 
@@ -24,11 +24,11 @@ class Buffers(Protocol):
 
 
 class LaunchError(Exception):
-    """A launch whose data do not fit its kernel."""
+    """A launch does not fit its kernel or the device."""
 
 
 class Kernel(NamedTuple):
-    """A function of the cubin that was loaded as `module`, and the sizes of its parameters in bytes."""
+    """A function of the cubin loaded as `module`, with the sizes of its parameters in bytes."""
 
     entry: str
     symbol: str
@@ -38,7 +38,7 @@ class Kernel(NamedTuple):
 
 
 class LaunchEvent(NamedTuple):
-    """A launch that ran: blocks in the grid, threads in a block."""
+    """A launch that ran: the blocks of its grid and the threads of a block."""
 
     entry: str
     blocks: int
@@ -46,7 +46,7 @@ class LaunchEvent(NamedTuple):
 
 
 class PackedLaunch(NamedTuple):
-    """A launch with its arguments where the driver reads them: `pointers` points into `values`."""
+    """A launch with its arguments in memory for the driver: `pointers` points into `values`."""
 
     launch: BundledLaunch
     kernel: Kernel
@@ -55,7 +55,7 @@ class PackedLaunch(NamedTuple):
 
 
 class Launches:
-    """The launches of one step, in order, on a stream of their own unless one is given."""
+    """The launches of one step, in order, on the given stream or on a stream of their own."""
 
     def __init__(
         self, driver: Driver, kernels: Mapping[str, Kernel], buffers: Buffers, stream: c_void_p | None = None
@@ -69,7 +69,7 @@ class Launches:
             driver.call("cuStreamCreate", byref(self._stream), _NON_BLOCKING)
 
     def prepare(self, launches: Sequence[BundledLaunch]) -> None:
-        """Resolve the arguments. Raises LaunchError where a launch does not fit its kernel or the device."""
+        """Resolve the arguments. Raises LaunchError if a launch does not fit its kernel or the device."""
         self._prepared = [self._prepare(launch, self._kernels[launch.entry]) for launch in launches]
         for kernel in self._kernels.values():
             wanted = max(launch.shared_bytes for launch in launches if launch.entry == kernel.entry)
@@ -79,28 +79,29 @@ class Launches:
                 self._driver.call("cuFuncSetAttribute", kernel.function, _MAX_DYNAMIC_SHARED, wanted)
             except CudaError as error:
                 raise LaunchError(
-                    f"kernel {kernel.entry}: {wanted} bytes of dynamic shared memory, more than it can have ({error})"
+                    f"kernel {kernel.entry}: the launch requests {wanted} bytes of dynamic shared memory, more than "
+                    f"the device grants ({error})"
                 ) from None
 
     def capture(self) -> None:
-        """Capture all launches in a graph, once, for `replay`. Raises LaunchError where it is not just these."""
+        """Capture all launches in a graph for `replay`. Raises LaunchError if the graph holds anything else."""
         self._driver.call("cuStreamBeginCapture_v2", self._stream, _THREAD_LOCAL)
         self.enqueue()
         graph, executable = c_void_p(), c_void_p()
         self._driver.call("cuStreamEndCapture", self._stream, byref(graph))
-        self._nodes = tuple(self._seen(node) for node in self._chain(graph))
+        self._nodes = tuple(self._launch_of(node) for node in self._chain(graph))
         self._driver.call("cuGraphInstantiateWithFlags", byref(executable), graph, 0)
         self._driver.call("cuGraphDestroy", graph)
         self._graph = executable
 
     def enqueue(self) -> None:
-        """Launch all of them one after the other, and wait for none."""
+        """Launch them all in order, without waiting."""
         for prepared in self._prepared:
             self._launch(prepared)
 
     def run(self, on_end: Callable[[LaunchEvent], None]) -> None:
-        """Execute; `on_end` takes each launch once it has run to its end. Raises CudaError where one does not."""
-        self._driver.call("cuCtxSynchronize")  # copies from pageable memory may still be on their way
+        """Execute; `on_end` receives each launch when it has completed. Raises CudaError if one fails."""
+        self._driver.call("cuCtxSynchronize")  # copies from pageable memory may still be in flight
         for prepared in self._prepared:
             self._launch(prepared)
             self._driver.call("cuStreamSynchronize", self._stream)
@@ -116,7 +117,7 @@ class Launches:
             on_end(node)
 
     def free(self) -> None:
-        """Destroy the graph and the stream, which must be one of its own."""
+        """Destroy the graph and the stream. Do not call this with a stream that the caller gave."""
         if self._graph is not None:
             self._driver.call("cuGraphExecDestroy", self._graph)
         self._driver.call("cuStreamDestroy_v2", self._stream)
@@ -129,14 +130,15 @@ class Launches:
     def _prepare(self, launch: BundledLaunch, kernel: Kernel) -> PackedLaunch:
         if len(launch.args) != len(kernel.parameters):
             raise LaunchError(
-                f"kernel {kernel.entry} takes {len(kernel.parameters)} arguments; the launch has {len(launch.args)}"
+                f"kernel {kernel.entry}: expected {len(kernel.parameters)} arguments, but the launch has "
+                f"{len(launch.args)}"
             )
         values = []
         for position, (argument, size) in enumerate(zip(launch.args, kernel.parameters, strict=True), 1):
             value = self._value(argument, f"kernel {kernel.entry}, argument {position}")
             if len(value) != size and not _narrows(argument, size):
                 raise LaunchError(
-                    f"kernel {kernel.entry}, argument {position}: expected {size} bytes; got {_shown(argument)} of "
+                    f"kernel {kernel.entry}, argument {position}: expected {size} bytes, but got {_shown(argument)} of "
                     f"{len(value)} bytes"
                 )
             values.append(ctypes.create_string_buffer(value, 8))
@@ -148,12 +150,12 @@ class Launches:
             return bytes.fromhex(argument.bits)
         if argument.offset > self._buffers.size(argument.buffer):
             raise LaunchError(
-                f"{where}: {_shown(argument)} lies past the {self._buffers.size(argument.buffer)} bytes of its buffer"
+                f"{where}: {_shown(argument)} is past the {self._buffers.size(argument.buffer)} bytes of its buffer"
             )
         return bytes(c_uint64(self._buffers.address(argument.buffer) + argument.offset))
 
     def _chain(self, graph: c_void_p) -> list[int]:
-        """The graph's nodes, first to last. Raises LaunchError unless each follows the one before and no other."""
+        """The graph's nodes, first to last. Raises LaunchError unless each node depends on exactly the one before."""
         count, edges = c_size_t(), c_size_t()
         self._driver.call("cuGraphGetNodes", graph, None, byref(count))
         self._driver.call("cuGraphGetEdges", graph, None, None, byref(edges))
@@ -166,14 +168,17 @@ class Launches:
         while chain and chain[-1] in after and len(chain) < len(nodes):
             chain.append(after[chain[-1]])
         if len(chain) != len(nodes) or edges.value != max(0, len(nodes) - 1):
-            raise LaunchError(f"the captured graph is no chain: {len(nodes)} nodes, {edges.value} edges")
+            raise LaunchError(
+                f"expected the captured graph to be a chain of launches, but got {len(nodes)} nodes, "
+                f"{edges.value} edges"
+            )
         return chain
 
-    def _seen(self, node: int) -> LaunchEvent:
+    def _launch_of(self, node: int) -> LaunchEvent:
         kind, kernel_node = c_int(), KernelNode()
         self._driver.call("cuGraphNodeGetType", node, byref(kind))
         if kind.value != _KERNEL_NODE:
-            raise LaunchError(f"the captured graph holds a node of type {kind.value}, which is no kernel")
+            raise LaunchError(f"expected only kernels in the captured graph, but got a node of type {kind.value}")
         self._driver.call("cuGraphKernelNodeGetParams_v2", node, byref(kernel_node))
         function, module, symbol = c_void_p(kernel_node.function), c_void_p(), c_char_p()
         if not kernel_node.function:
@@ -183,14 +188,14 @@ class Launches:
         name = (symbol.value or b"").decode(errors="replace")
         kernel = next((kernel for kernel in self._kernels.values() if kernel.symbol == name), None)
         if kernel is None:
-            raise LaunchError(f"the captured graph launches {name!r}, which is no entry of the bundle")
+            raise LaunchError(f"expected the captured graph to launch kernels of the bundle, but it launches {name!r}")
         if module.value != kernel.module.value:
-            raise LaunchError(f"the captured graph launches a {name!r} of another module than the one that was loaded")
+            raise LaunchError(f"expected {name!r} in the captured graph to be of the loaded cubin, but it is not")
         return LaunchEvent(kernel.entry, prod(kernel_node.grid), prod(kernel_node.block))
 
 
 def load_kernels(driver: Driver, cubin: bytes, symbols: Mapping[str, str]) -> dict[str, Kernel]:
-    """The kernels `symbols` (entry -> name in the cubin) of a cubin, by entry. Raises CudaError if it does not load."""
+    """A cubin's kernels by entry; `symbols` maps entries to names in it. Raises CudaError if it does not load."""
     module = c_void_p()
     driver.call("cuModuleLoadData", byref(module), cubin)
     kernels = {}
@@ -202,7 +207,7 @@ def load_kernels(driver: Driver, cubin: bytes, symbols: Mapping[str, str]) -> di
 
 
 def unload(driver: Driver, kernels: Mapping[str, Kernel]) -> None:
-    """Unload the module of `kernels`, which are of one."""
+    """Unload the one module of `kernels`."""
     driver.call("cuModuleUnload", next(iter(kernels.values())).module)
 
 
@@ -213,14 +218,14 @@ def _parameters(driver: Driver, function: c_void_p) -> tuple[int, ...]:
         try:
             driver.call("cuFuncGetParamInfo", function, len(sizes), byref(offset), byref(size))
         except CudaError as error:
-            if error.code == INVALID_VALUE:  # there is no parameter of that index
+            if error.code == INVALID_VALUE:  # no parameter has that index
                 return tuple(sizes)
             raise
         sizes.append(size.value)
 
 
 def _narrows(argument: Argument, size: int) -> bool:
-    """Whether a parameter of one or two bytes (bool, char, short) takes the integer, signed or not."""
+    """Whether the integer fits a parameter of one or two bytes (bool, char, short), signed or unsigned."""
     if argument.kind not in ("i32", "u32") or size not in (1, 2):
         return False
     value = int.from_bytes(bytes.fromhex(argument.bits), "little", signed=argument.kind == "i32")

@@ -9,19 +9,19 @@ import msgspec
 
 
 class LaunchCount(msgspec.Struct, frozen=True):
-    """One launch that was seen to run to its end."""
+    """One launch that completed."""
 
     step: str
     entry: str
     blocks: int
-    threads: int  # a block
+    threads: int  # of each block
 
 
 class Completed(msgspec.Struct, frozen=True, tag=True):
     """Every step ran. `files[step][buffer]` is the copy of the buffer's file made after that step."""
 
     launches: tuple[LaunchCount, ...]
-    ran_fnv: str  # FNV-1a-64 of the executable, read by the process from itself
+    ran_fnv: str  # FNV-1a-64 of the executable, which the process computes from its own file
     files: dict[str, dict[str, Path]]
     seconds: float
 
@@ -35,7 +35,7 @@ class Crashed(msgspec.Struct, frozen=True, tag=True):
 
 
 class TimedOut(msgspec.Struct, frozen=True, tag=True):
-    """The process was killed at its limit; `after` names the last thing that it reported."""
+    """The process was killed at its limit; `after` is the last line that it reported."""
 
     limit: float
     after: str

@@ -1,9 +1,9 @@
 """The process that replays bundles on a GPU: `python -m audit.backends.replay`, a worker of `audit.backends.workers`.
 
-Beside the bundle its folder holds `cuda.json` (`Order`) and the cubin. The report has the host program's lines:
-identity, step, launch, error, done; `mode`, before the steps of each; and `refused`, where what stands in the way is
-not a kernel. Every bundle has a module, a stream and allocations of its own, which are gone before the next.
-`python -m audit.backends.replay --device` prints a line of JSON about the device instead.
+Beside the bundle its folder holds `cuda.json` (`ReplayOrder`) and the cubin. The report has the host program's lines:
+identity, step, launch, error, done. It adds `mode`, before the steps of each mode, and `refused`, if the machine or the
+bundle prevents the replay. Every bundle has its own module, stream and allocations, freed before the next bundle.
+`python -m audit.backends.replay --device` prints one line of JSON about the device instead.
 """
 
 from __future__ import annotations
@@ -16,34 +16,37 @@ from typing import Literal
 
 import msgspec
 
+from audit import processes
+from audit.backends.child import NO_ROOM
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
 from audit.backends.launches import LaunchError, Launches, LaunchEvent, load_kernels, unload
-from audit.backends.memory import DeviceBuffers
+from audit.backends.memory import DeviceBuffers, StrayWrite
 from audit.bundle import MANIFEST, Bundle
 from audit.compile.identity import fnv1a64
 
 ORDER, REPORT = "cuda.json", "cuda.report"
 Mode = Literal["plain", "graph"]
-_ENDED_BADLY, _USAGE = 1, 2
+_FAILURE, _USAGE = 1, 2
 _AFTER = ".after"
 
 
 class ReplayOrder(msgspec.Struct, frozen=True):
-    """How a bundle is to be replayed; all names are files of the bundle's folder."""
+    """How to replay a bundle; all names are files in the bundle's folder."""
 
-    modes: tuple[Mode, ...]  # all steps in each, one mode after the other
+    modes: tuple[Mode, ...]  # run in this order, each with all steps
     cubin: str
-    symbols: dict[str, str]  # entry -> its name inside the cubin; its place is the index that is reported
+    symbols: dict[str, str]  # entry -> its name in the cubin; its position is the index in the report
     saves: dict[Mode, dict[str, dict[str, str]]]  # mode -> step -> buffer -> file
 
 
 def replay(folder: Path, report: Callable[[str], None]) -> None:
-    """All steps of the bundle in `folder`, in every mode; `report` takes one line at a time.
+    """Run all steps of the bundle in `folder` in every mode; `report` receives one line at a time.
 
-    Each mode begins with the buffers as the bundle has them. The inputs' files are left as the first mode left the
-    inputs. What an error leaves on the device only the end of the process takes away.
+    Each mode begins with the bundle's own buffers. Afterwards the files of the inputs hold what the first mode left in
+    them. After an error only the end of the process frees the device.
 
-    Raises NoDriver or Refused before anything runs, LaunchError or CudaError for what a kernel or its launch did.
+    Raises NoDriver or Refused before anything runs. Raises LaunchError, CudaError or StrayWrite if a kernel or its
+    launch fails.
     """
     bundle = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Bundle)
     order = msgspec.json.decode((folder / ORDER).read_bytes(), type=ReplayOrder)
@@ -61,15 +64,15 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     indices = {entry: index for index, entry in enumerate(order.symbols)}
     inputs = [slot for slot in bundle.slots if slot.role == "in"]
 
-    def on_end(seen: LaunchEvent) -> None:
-        report(f"launch {indices[seen.entry]} {seen.entry} {seen.blocks} {seen.threads}")
+    def on_end(event: LaunchEvent) -> None:
+        report(f"launch {indices[event.entry]} {event.entry} {event.blocks} {event.threads}")
 
     for mode in order.modes:
         report(f"mode {mode}")
         if mode != order.modes[0]:
             buffers.reset()
         execute = launches.run
-        if mode == "graph":  # captured once, on the bundle's own inputs and before any step's: it serves all steps
+        if mode == "graph":  # captured once, before any step loads its inputs: one graph serves all steps
             launches.capture()
             execute = launches.replay
         for step in bundle.steps:
@@ -81,9 +84,10 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
             execute(on_end)
             for name, file in order.saves[mode][step.name].items():
                 buffers.save(name, file)
+        buffers.check_tails()
         if mode == order.modes[0]:
             for slot in inputs:
-                buffers.save(slot.name, slot.file + _AFTER)  # aside: the next mode loads the bundle's own
+                buffers.save(slot.name, slot.file + _AFTER)  # another name: the next mode loads the bundle's own
     for slot in inputs:
         (folder / (slot.file + _AFTER)).replace(folder / slot.file)
     launches.free()
@@ -94,11 +98,15 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
 
 def reporting(work: Callable[[Path, Callable[[str], None]], None], folder: Path, name: str) -> int:
     """The exit code of `work(folder, report)`, whose lines, and how it ended, go to the file `name` of the folder."""
-    with (folder / name).open("w", buffering=1, encoding="utf-8") as file:  # a line is there once it is written
+    file = (folder / name).open("wb", buffering=0)  # a line is there once it is written
 
-        def report(line: str) -> None:
-            file.write(line.replace("\n", " ") + "\n")
+    def report(line: str) -> None:
+        try:
+            file.write((line.replace("\n", " ") + "\n").encode(errors="replace"))
+        except OSError:
+            sys.exit(NO_ROOM)
 
+    with file:
         try:
             work(folder, report)
         except NoDriver as error:
@@ -107,11 +115,15 @@ def reporting(work: Callable[[Path, Callable[[str], None]], None], folder: Path,
             report(f"refused device {error}")
         except LaunchError as error:
             report(f"error launch {error}")
+        except StrayWrite as error:
+            report(f"error memory {error}")
         except CudaError as error:
             report(f"refused device {error}" if error.kind == "device" else f"error {error.kind} {error}")
+        except (OSError, MemoryError) as error:
+            report(f"error room {type(error).__name__}: {error}")
         else:
             return 0
-    return _ENDED_BADLY
+    return _FAILURE
 
 
 def _describe_device() -> int:
@@ -119,15 +131,15 @@ def _describe_device() -> int:
         print(msgspec.json.encode(Driver().info()).decode())
     except (NoDriver, CudaError) as error:
         print(error, file=sys.stderr)
-        return _ENDED_BADLY
+        return _FAILURE
     return 0
 
 
 def _serve() -> int:
-    """Replay the bundles whose folders come line by line, until one ends badly; each is answered with its exit code."""
+    """Read folders from standard input, replay their bundles and answer each with an exit code, until one fails."""
     with os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1) as answers:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())  # what kernels print is no answer
+        discard = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(discard, sys.stdout.fileno())  # kernels print to standard output, which must carry answers only
         for line in sys.stdin:
             code = reporting(replay, Path(line.rstrip("\n")), REPORT)
             print(code, file=answers)
@@ -148,4 +160,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    processes.end_with_parent()
     sys.exit(main(sys.argv[1:]))

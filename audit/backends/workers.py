@@ -1,8 +1,8 @@
-"""Processes that stay from one bundle to the next: starting one on a device costs more than the kernels of a case.
+"""Processes that serve many bundles: starting one on a device costs more than the kernels of a case.
 
-A worker's command reads folders from its standard input, a line each, and answers each with a line, its exit code; how
-the bundle fared stands in the folder's report. It ends with the first bundle that ends badly, so that what is broken
-in its context meets no other bundle.
+A worker reads folders from its standard input, one on each line, and answers each with an exit code on a line. The
+folder's report describes how the bundle ended. A worker ends with its first failed bundle, so that a broken context
+affects no other bundle.
 """
 
 from __future__ import annotations
@@ -10,101 +10,91 @@ from __future__ import annotations
 import contextlib
 import select
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from audit import processes
 from audit.backends import child
 from audit.backends.child import Files
-from audit.backends.outcome import Outcome, TimedOut
+from audit.backends.outcome import Outcome
+from audit.processes import Excerpt
 
 
 class Worker:
-    """One process, in a session of its own."""
+    """One process in its own session."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str]) -> None:
         self.env = dict(env)
-        with contextlib.ExitStack() as unless_started:
-            self._errors = unless_started.enter_context(tempfile.TemporaryFile())
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=self._errors,
-                start_new_session=True,
-                env=self.env,
-            )
-            unless_started.pop_all()
-        child.watch(self._process)
+        self._process = processes.start(command, env=self.env, stdin=subprocess.PIPE)
+        assert self._process.stderr
+        self._errors = Excerpt(self._process.stderr)
 
     def execute(self, folder: Path, report: Path, files: Files, limit: float) -> Outcome:
-        """The bundle in `folder`, as `child.execute` has it; the worker has ended unless the outcome is Completed."""
+        """Execute the bundle in `folder`, like `child.execute`. The worker ends unless the outcome is Completed."""
         report.unlink(missing_ok=True)
         began = time.monotonic()
         if (code := self._answer(f"{folder}\n".encode(), limit)) is None:
             lines = child.reported(report)
-            self.end()
-            return TimedOut(limit, lines[-1] if lines else "the start")
+            return child.timed_out(limit, lines, self.end())
         seconds = time.monotonic() - began
-        said = b""
-        if code != 0:
-            self._errors.seek(0)
-            said = self._errors.read()
-            self.end()
+        said = self.end() if code != 0 else ""
         return child.understood(code, child.reported(report), said, files, seconds)
 
-    def end(self) -> None:
-        """Kill it, unless it has ended. Raises AuditError where it does not let go of its device."""
+    def end(self) -> str:
+        """Kill it, unless it has ended; what it printed. Raises AuditError where it does not let go of its device."""
+        assert self._process.stdin
+        assert self._process.stdout
         with contextlib.suppress(OSError):  # what it never read
-            self._process.stdin.close()  # type: ignore[union-attr]
-        child.end(self._process)
-        self._errors.close()
+            self._process.stdin.close()
+        processes.end(self._process)
+        self._process.stdout.close()
+        return child.told(b"", self._errors.content())
 
     @property
     def ended(self) -> bool:
-        """Whether the process is gone."""
+        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def _answer(self, line: bytes, limit: float) -> int | None:
-        """The exit code for a line: that of the process where it is gone, None where none comes in time."""
+        """The exit code for a line; the process's own if it has ended, None if no answer comes in time."""
         assert self._process.stdin
         assert self._process.stdout
-        with contextlib.suppress(OSError):  # it is gone: its exit code says why
+        with contextlib.suppress(OSError):  # the process has ended: its exit code shows why
             self._process.stdin.write(line)
             self._process.stdin.flush()
         if not select.select([self._process.stdout], [], [], limit)[0]:
             return None
-        answered = self._process.stdout.readline()
-        return int(answered) if answered.endswith(b"\n") else self._process.wait()
+        answer = self._process.stdout.readline()
+        return int(answer) if answer.endswith(b"\n") else self._process.wait()
 
 
 class Workers:
-    """So many workers at once, as long as the bytes that their bundles need on the device fit together."""
+    """A pool of workers, bounded by their number and by the device memory that their bundles need together."""
 
     def __init__(self, places: int, own: int) -> None:
-        """`own`: the bytes that a worker takes for itself, with and without a bundle."""
+        """`own` is the device memory, in bytes, that a worker takes even without a bundle."""
         self._change = threading.Condition()
         self._places, self._own = places, own
-        self._taken = 0  # bytes, of bundles and their workers
+        self._taken = 0  # bytes of the running bundles and their workers
         self._idle: list[Worker] = []
 
     @contextlib.contextmanager
     def one(self, command: Sequence[str], env: Mapping[str, str], need: int, memory: int) -> Iterator[Worker]:
-        """A worker for a bundle that needs `need` of the device's `memory` bytes, its own included, and no more than
-        there are; waits for a place."""
+        """A worker for a bundle. Waits until a place is free and `need` of the device's `memory` bytes are left. `need`
+        includes the worker's own memory and must not exceed `memory`."""
         with self._change:
             self._change.wait_for(lambda: self._places > 0 and self._taken + need <= memory)
             self._places, self._taken = self._places - 1, self._taken + need
-            worker, surplus = self._chosen(env, memory)
+            worker, surplus = self._choose(env, memory)
         try:
             for other in surplus:
                 other.end()
             worker = worker or Worker(command, env)
             yield worker
         except BaseException:
-            if worker:  # it may still be at work: its answer must not meet the next bundle
+            if worker:  # it may still be working: its answer must not reach the next bundle
                 worker.end()
             raise
         finally:
@@ -115,18 +105,18 @@ class Workers:
                 self._change.notify_all()
 
     def end(self) -> None:
-        """End the idle ones, and give the device back."""
+        """End the idle workers, which frees their device memory."""
         with self._change:
             idle, self._idle = self._idle, []
         for worker in idle:
             worker.end()
 
-    def _chosen(self, env: Mapping[str, str], memory: int) -> tuple[Worker | None, list[Worker]]:
-        """An idle worker of that environment, and the idle ones that are in the way."""
+    def _choose(self, env: Mapping[str, str], memory: int) -> tuple[Worker | None, list[Worker]]:
+        """An idle worker with that environment, if any, and the idle workers to end first."""
         usable = [worker for worker in self._idle if worker.env == env and not worker.ended]
         surplus = [worker for worker in self._idle if worker not in usable]
-        found = usable.pop() if usable else None
+        chosen = usable.pop() if usable else None
         while usable and self._taken + len(usable) * self._own > memory:
             surplus.append(usable.pop())
         self._idle = usable
-        return found, surplus
+        return chosen, surplus

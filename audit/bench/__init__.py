@@ -1,1 +1,1 @@
-"""Paired timing on a GPU: a variant beside its parent, beside itself, and beside peers, in the same run."""
+"""Paired timing on a GPU: a variant against its parent, against itself and against peers, in one run."""

@@ -1,4 +1,4 @@
-"""How fast this device copies and compares, measured where the benches run."""
+"""The device's copy and comparison bandwidth, measured in the process that benches."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from audit.bench.clock import Clock
 from audit.errors import AuditError
 from audit.records.bench import Bandwidth
 
-_SHARE = 64  # of the device's memory: many times its caches
+_SHARE = 64  # an array is this fraction of the device's memory: many times its caches
 
 
 def bandwidth(driver: Driver, clock: Clock, comparison: DeviceComparison, torch: Any) -> Bandwidth:
-    """Two arrays in memory, copied, and compared in one pass; each moves twice the size of one array."""
+    """The rates of a copy and of a comparison in one pass; each moves twice the size of one array."""
     size = driver.info().memory // _SHARE // 4096 * 4096
     a, b = Region(driver, size), Region(driver, size)
     a.poison(clock.stream)
@@ -22,7 +22,10 @@ def bandwidth(driver: Driver, clock: Clock, comparison: DeviceComparison, torch:
     comparison.begin()
     compared = clock.median(lambda: comparison.add(a, b, clock.stream))
     if comparison.differing(clock.stream):
-        raise AuditError("a copy on the device differs from its original: the device is not to be trusted")
+        raise AuditError(
+            f"expected a copy of {size:,} bytes on the device to equal its original, but it differs: "
+            "the device is faulty; bench on another one"
+        )
     by_torch = None
     if torch is not None:
         tensors = [torch.as_tensor(_Borrowed(region), device="cuda") for region in (a, b)]
@@ -33,12 +36,12 @@ def bandwidth(driver: Driver, clock: Clock, comparison: DeviceComparison, torch:
 
 
 def _rate(size: int, milliseconds: float) -> float:
-    """Bytes per second where two arrays are passed over."""
+    """Bytes per second for one pass over two arrays of `size` bytes."""
     return 2 * size / milliseconds * 1000
 
 
 class _Borrowed:
-    """A region as torch takes it, without a copy (https://numba.readthedocs.io, CUDA array interface, version 3)."""
+    """A region for torch, without a copy (https://numba.readthedocs.io, CUDA array interface, version 3)."""
 
     def __init__(self, region: Region) -> None:
         self.__cuda_array_interface__ = {

@@ -10,11 +10,11 @@ from audit.backends.driver import Driver
 from audit.records.bench import Method, Pair
 
 Replay = Callable[[], None]
-"""Puts one replay of an arm on the stream, and waits for nothing."""
+"""Enqueues one replay of an arm on the stream, without waiting."""
 
 
 class Clock:
-    """Times what is put on one stream."""
+    """Measures the time of work on one stream."""
 
     def __init__(self, driver: Driver, stream: c_void_p) -> None:
         self._driver, self.stream = driver, stream
@@ -23,7 +23,7 @@ class Clock:
             driver.call("cuEventCreate", byref(event), 0)
 
     def milliseconds(self, replay: Replay, count: int) -> float:
-        """The mean over `count` replays, one behind the other."""
+        """The mean time of `count` consecutive replays."""
         self._driver.call("cuEventRecord", self._start, self.stream)
         for _ in range(count):
             replay()
@@ -34,12 +34,12 @@ class Clock:
         return elapsed.value / count
 
     def median(self, replay: Replay, trials: int = 9) -> float:
-        """The median of single replays, after two that are not counted."""
+        """The median time of single replays, after two uncounted ones."""
         self.milliseconds(replay, 2)
         return statistics.median(self.milliseconds(replay, 1) for _ in range(trials))
 
     def pair(self, a: tuple[str, Replay, Replay], b: tuple[str, Replay], method: Method, *, b_is_peer: bool) -> Pair:
-        """A, B, A's second arm in turn, and in reverse in every other trial; `a` is its name and both of its arms."""
+        """Time the arms A, B and A again, in reverse order in every other trial. `a` is A's name and its two arms."""
         arms = (a[1], b[1], a[2])
         for arm in arms:
             self.milliseconds(arm, method.warm_ups)

@@ -1,11 +1,11 @@
-// How many bytes of two arrays differ: one pass, each byte of both read once, 16 bytes a load.
+// Counts the bytes in which two arrays differ: one pass reads each byte of both once, 16 bytes a load.
 
 constexpr int kThreads = 512;
-constexpr int kLoads = 4;  // of each array, under way at once in a thread
+constexpr int kLoads = 4;  // of each array, in flight in a thread
 
 __device__ __forceinline__ uint4 streamed(const uint4* from) { return __ldcs(from); }
 
-// Of four bytes each that differ in their bits, one bit of 0x01010101.
+// The number of differing bytes: each leaves one bit of 0x01010101.
 __device__ __forceinline__ unsigned differing(unsigned a, unsigned b) {
   unsigned bits = a ^ b;
   bits |= bits >> 4 & 0x0F0F0F0Fu;

@@ -1,6 +1,6 @@
-"""A frozen curve: what each arm cost at each context when it was admitted, and how a later bench compares with it.
+"""A frozen curve holds each arm's cost at each context; later benches are compared with it.
 
-A curve is `curves/<shape>-<device>.json` in a project's folder of reports, written once and never overwritten.
+A curve is the file `curves/<shape>-<device>.json` in a project's folder of reports. It is never overwritten.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class FrozenArm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The cost of every arm at every context, and all that it could depend on."""
+    """The cost of every arm at every context, and everything that it may depend on."""
 
     schema: int
     kind: Literal["curve"]
@@ -44,7 +44,7 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     layers: int
     device: str  # the GPU's name and architecture
     driver: str
-    started: str  # UTC, ISO 8601: of the bench that it was taken from
+    started: str  # UTC, ISO 8601: the start of its bench
     command: str
     commit: str | None
     binaries: dict[str, str]  # variant -> sha256 of its binary
@@ -62,12 +62,12 @@ class CostRow(msgspec.Struct, frozen=True):
 
     @property
     def ratio(self) -> float:
-        """Now in multiples of the frozen cost."""
+        """The new cost as a multiple of the frozen cost."""
         return self.now_ms / self.frozen_ms
 
 
 class AddedRow(msgspec.Struct, frozen=True):
-    """What 1,024 more tokens cost one arm between two contexts, then and now, in microseconds of one replay."""
+    """The cost of 1,024 more tokens for one arm between two contexts, then and now, in microseconds of one replay."""
 
     name: str
     start: int
@@ -77,12 +77,12 @@ class AddedRow(msgspec.Struct, frozen=True):
 
     @property
     def ratio(self) -> float | None:
-        """Now in multiples of the frozen cost; None where that was not positive."""
+        """The new cost as a multiple of the frozen cost; None if that was not positive."""
         return self.now_us / self.frozen_us if self.frozen_us > 0 else None
 
 
 class CurveComparison(msgspec.Struct, frozen=True):
-    """A bench beside a frozen curve. `inconclusive`: they cannot be compared, `sentence` says why, no rows."""
+    """A bench compared with a frozen curve. `inconclusive` has no rows, and `sentence` gives the reason."""
 
     verdict: Literal["compared", "inconclusive"]
     sentence: str
@@ -90,68 +90,70 @@ class CurveComparison(msgspec.Struct, frozen=True):
     added: tuple[AddedRow, ...] = ()
 
 
-def curve_of(evidence: BenchRecord) -> Curve:
-    """The curve of a bench; EvidenceError where it timed nothing or names no device."""
-    device, driver = device_of(evidence)
-    found = arms(evidence)
-    if not found:
-        raise EvidenceError(f"bench of {evidence.shape}: nothing was timed, so there is no curve to freeze")
+def curve_of(record: BenchRecord) -> Curve:
+    """The curve of a bench. Raises EvidenceError if the bench timed nothing or names no device."""
+    device, driver = device_of(record)
+    timed = arms(record)
+    if not timed:
+        raise EvidenceError(
+            f"bench of {record.shape}: expected timed pairs for a curve, but nothing was timed; bench again"
+        )
     return Curve(
         SCHEMA,
         "curve",
-        evidence.shape,
-        evidence.operator,
-        evidence.axes,
-        evidence.method.layers,
+        record.shape,
+        record.operator,
+        record.axes,
+        record.method.layers,
         device,
         driver,
-        evidence.started,
-        evidence.command,
-        evidence.commit,
-        {name: build.binary_sha256 for name, build in evidence.builds.items()},
-        evidence.peers,
-        tuple(FrozenArm(arm.name, arm.is_peer, arm.ms) for arm in found),
+        record.started,
+        record.command,
+        record.commit,
+        {name: build.binary_sha256 for name, build in record.builds.items()},
+        record.peers,
+        tuple(FrozenArm(arm.name, arm.is_peer, arm.ms) for arm in timed),
     )
 
 
-def device_of(evidence: BenchRecord) -> tuple[str, str]:
-    """(name and architecture, driver and the rest) of the GPU, split at ", driver"; EvidenceError without one."""
-    if not evidence.machine.device:
-        raise EvidenceError(f"bench of {evidence.shape}: expected a GPU's name in the record's machine; bench again")
-    device, _, driver = evidence.machine.device.partition(", driver ")
+def device_of(record: BenchRecord) -> tuple[str, str]:
+    """The GPU's (name and architecture, driver version and the rest). Raises EvidenceError if there is none."""
+    if not record.machine.device:
+        raise EvidenceError(f"bench of {record.shape}: expected a GPU's name in the record's machine; bench again")
+    device, _, driver = record.machine.device.partition(", driver ")
     return device, driver or "unknown"
 
 
 def path(reports: Path, shape: str, device: str) -> Path:
-    """Where the curve of a shape on a device lies among the reports; `device` as `device_of` gives it."""
+    """The file of a shape's curve on a device, as returned by `device_of`."""
     slug = re.sub(r"[^a-z0-9]+", "-", device.partition(",")[0].lower()).strip("-")
     return reports / CURVES / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', shape)}-{slug}.json"
 
 
 def freeze_curve(reports: Path, curve: Curve) -> Path:
-    """Write a curve into the folder of reports, once; its file. EvidenceError where there is one already."""
+    """Write a curve into the folder of reports and return its file. Raises EvidenceError if it exists."""
     file = path(reports, curve.shape, curve.device)
     aside = file.with_name(f".{file.name}.{secrets.token_hex(3)}.partial")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         folder.write(aside, folder.encode(curve))
         try:
-            os.link(aside, file)  # the one rename that refuses to replace
+            os.link(aside, file)  # unlike a rename, a link never replaces a file
         finally:
             aside.unlink()
         folder.flush_folder(file.parent)
     except FileExistsError:
         raise EvidenceError(
-            f"{file}: a curve is frozen there, and none is ever overwritten; compare with it, or move it elsewhere "
-            f"(git keeps it) and freeze again"
+            f"{file}: a frozen curve exists and is never overwritten; compare with it, or move it away "
+            "(git keeps it) and freeze again"
         ) from None
     except OSError as error:
-        raise EvidenceError(f"{file}: the curve cannot be written there ({error.strerror})") from None
+        raise EvidenceError(f"{file}: cannot write the curve ({error.strerror}); make the folder writable") from None
     return file
 
 
 def load_curve(file: Path) -> Curve:
-    """A curve from its file; EvidenceError where it cannot be read or is not one."""
+    """A curve from its file. Raises EvidenceError if the file cannot be read or holds no curve."""
     try:
         raw = foreign.read(file, foreign.MOST_BYTES)
     except ForeignError as error:
@@ -160,30 +162,30 @@ def load_curve(file: Path) -> Curve:
 
 
 def decode(raw: bytes, where: Path) -> Curve:
-    """A curve from its JSON, its schema checked first, every time in it positive."""
+    """A curve from its JSON. Checks the schema first, and that all times are positive."""
     curve = folder.decode(raw, where, Curve, SCHEMA)
     if not all(value > 0 for arm in curve.arms for value in arm.ms.values()):
-        raise EvidenceError(f"{where}: expected positive times; restore the file from git")
+        raise EvidenceError(f"{where}: expected positive times, but some are not; restore the file from git")
     return curve
 
 
-def find_curve(reports: Path, evidence: BenchRecord) -> Curve | None:
-    """The frozen curve of a bench's shape on its device, where the project has one."""
-    file = path(reports, evidence.shape, device_of(evidence)[0])
+def find_curve(reports: Path, record: BenchRecord) -> Curve | None:
+    """The frozen curve of a bench's shape on its device, if the project has one."""
+    file = path(reports, record.shape, device_of(record)[0])
     return load_curve(file) if os.path.lexists(file) else None
 
 
-def compare_with_curve(curve: Curve, evidence: BenchRecord) -> CurveComparison:
-    """A bench beside a frozen curve: absolute cost, and cost per added 1,024 tokens over the contexts of both.
+def compare_with_curve(curve: Curve, record: BenchRecord) -> CurveComparison:
+    """Compare a bench with a frozen curve: absolute cost, and cost of 1,024 added tokens, at the contexts of both.
 
-    Inconclusive where device, shape, working set or layers differ, or nothing was timed in both.
+    Inconclusive if device, shape, working set or layers differ, or if no arm was timed in both.
     """
-    device, driver = device_of(evidence)
+    device, driver = device_of(record)
     for what, then, now in (
         ("device", curve.device, device),
-        ("shape", f"{curve.shape} ({curve.operator})", f"{evidence.shape} ({evidence.operator})"),
-        ("working set", _axes(curve.axes), _axes(evidence.axes)),
-        ("number of layers", str(curve.layers), str(evidence.method.layers)),
+        ("shape", f"{curve.shape} ({curve.operator})", f"{record.shape} ({record.operator})"),
+        ("working set", _axes(curve.axes), _axes(record.axes)),
+        ("number of layers", str(curve.layers), str(record.method.layers)),
     ):
         if then != now:
             return CurveComparison(
@@ -191,7 +193,7 @@ def compare_with_curve(curve: Curve, evidence: BenchRecord) -> CurveComparison:
                 f"Not compared with the curve frozen from the bench of {curve.started}: its {what} is {then}, "
                 f"but this bench's is {now}.",
             )
-    now_by = {(arm.name, arm.is_peer): arm for arm in arms(evidence)}
+    now_by = {(arm.name, arm.is_peer): arm for arm in arms(record)}
     both = [(then, now_by[key]) for then in curve.arms if (key := (then.name, then.is_peer)) in now_by]
     costs = tuple(
         CostRow(then.name, context, then.ms[context], now.ms[context])
@@ -201,11 +203,11 @@ def compare_with_curve(curve: Curve, evidence: BenchRecord) -> CurveComparison:
     if not costs:
         return CurveComparison(
             "inconclusive",
-            f"Not compared with the curve frozen from the bench of {curve.started}: no arm was timed at the same "
-            f"context in both.",
+            f"Not compared with the curve frozen from the bench of {curve.started}: both timed no arm at the same "
+            f"context.",
         )
     rows = tuple(row for then, now in both for row in _added_rows(then, now))
-    return CurveComparison("compared", _sentence(curve, evidence, driver, costs), costs, rows)
+    return CurveComparison("compared", _sentence(curve, record, driver, costs), costs, rows)
 
 
 def _added_rows(then: FrozenArm, now: TimedArm) -> list[AddedRow]:
@@ -218,26 +220,26 @@ def _added_rows(then: FrozenArm, now: TimedArm) -> list[AddedRow]:
     ]
 
 
-def _sentence(curve: Curve, evidence: BenchRecord, driver: str, costs: tuple[CostRow, ...]) -> str:
+def _sentence(curve: Curve, record: BenchRecord, driver: str, costs: tuple[CostRow, ...]) -> str:
     ratios = [row.ratio for row in costs]
-    words = [
+    sentences = [
         f"Compared with the curve frozen from the bench of {curve.started} on {curve.device} "
         f"(commit {curve.commit or 'not in git'}): {min(ratios):.4f} to {max(ratios):.4f} of the frozen cost.",
     ]
-    programs = {name: build.binary_sha256 for name, build in evidence.builds.items()}
+    programs = {name: build.binary_sha256 for name, build in record.builds.items()}
     if rebuilt := _changed(curve.binaries, programs):
-        words.append(f"Another binary now: {', '.join(rebuilt)}.")
+        sentences.append(f"Another binary now: {', '.join(rebuilt)}.")
     if driver != curve.driver:
-        words.append(f"The driver differs: {curve.driver} then, {driver} now.")
-    if moved := _changed(curve.peers, evidence.peers):
-        words.append(f"Peers of another version now: {', '.join(moved)}.")
+        sentences.append(f"The driver differs: {curve.driver} then, {driver} now.")
+    if updated := _changed(curve.peers, record.peers):
+        sentences.append(f"Peers of another version now: {', '.join(updated)}.")
     names = {arm.name for arm in curve.arms}
-    timed = {arm.name for arm in arms(evidence)}
+    timed = {arm.name for arm in arms(record)}
     if timed - names:
-        words.append(f"Not in the curve: {', '.join(sorted(timed - names))}.")
+        sentences.append(f"Not in the curve: {', '.join(sorted(timed - names))}.")
     if names - timed:
-        words.append(f"Only in the curve: {', '.join(sorted(names - timed))}.")
-    return " ".join(words)
+        sentences.append(f"Only in the curve: {', '.join(sorted(names - timed))}.")
+    return " ".join(sentences)
 
 
 def _changed(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""From timed pairs to figures: medians, paired ratios, the verdict, multiples of the floor, cost per added tokens."""
+"""Computes figures from timed pairs: medians, paired ratios, verdicts, multiples of the floor, cost of added tokens."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from audit.records.bench import BenchRecord, Pair, TimedContext
 
 Word = Literal["faster", "slower", "no difference"]
 STEP = 1024
-"""Added tokens that a cost is told for."""
+"""Costs are per this many added tokens."""
 _LEAST_TRIALS = 3
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Median, least and greatest of one figure a trial."""
+    """Median, minimum and maximum of one figure over all trials."""
 
     median: float
     low: float
@@ -29,12 +29,12 @@ class Spread(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, values: Iterable[float]) -> Spread:
         """The spread of at least one value."""
-        found = sorted(values)
-        return cls(median(found), found[0], found[-1])
+        ordered = sorted(values)
+        return cls(median(ordered), ordered[0], ordered[-1])
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """One pair at one context. Times and floors in ms of one replay; `ratio` is B/A, `same` is A again/A, by trial."""
+    """One pair at one context. Times and floors are in ms of one replay. `ratio` is B/A, `same` is A again/A."""
 
     context: int
     a: str
@@ -47,7 +47,7 @@ class Figures(msgspec.Struct, frozen=True):
     same: Spread
     word: Word
     a_floor_ms: float
-    b_floor_ms: float  # a peer's own, where its storage is another
+    b_floor_ms: float  # a peer with other storage has its own floor
 
     @property
     def a_multiple(self) -> float:
@@ -61,7 +61,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 class TimedArm(msgspec.Struct, frozen=True):
-    """A variant or peer over all contexts: context -> median ms of one replay, over all its trials in all its pairs."""
+    """A variant or peer: context -> median ms of one replay, over all trials of all its pairs."""
 
     name: str
     is_peer: bool
@@ -70,25 +70,25 @@ class TimedArm(msgspec.Struct, frozen=True):
 
 
 class AddedCost(msgspec.Struct, frozen=True):
-    """What 1,024 more tokens cost between two contexts, in microseconds of one replay (all layers)."""
+    """The cost of 1,024 more tokens between two contexts, in microseconds of one replay (all layers)."""
 
     start: int
     end: int
     microseconds: float
 
 
-def figures(evidence: BenchRecord) -> tuple[Figures, ...]:
-    """The figures of every pair, by context in the order of the record. EvidenceError for malformed times."""
-    return tuple(_figures(pair, point, evidence.bandwidth.copy) for point in evidence.points for pair in point.pairs)
+def figures(record: BenchRecord) -> tuple[Figures, ...]:
+    """The figures of every pair, in the record's order of contexts. Raises EvidenceError for malformed times."""
+    return tuple(_figures(pair, point, record.bandwidth.copy) for point in record.points for pair in point.pairs)
 
 
 def judge_times(ratio: Spread, same: Spread, trials: int) -> Word:
     """Whether B differs from A in time.
 
-    A difference counts only if the whole range of the paired ratios B/A lies outside the range of the A/A ratios and
-    on one side of 1. Which of A's two arms is called the first is arbitrary, so the A/A range is taken with its
-    mirror image (1/ratio) and with 1 itself: B is faster if its greatest ratio is less than all of these, slower if
-    its least ratio is greater than all of them, and else there is no difference. Fewer than three trials show none.
+    A difference counts only if the whole range of the paired ratios B/A is outside the range of the A/A ratios and on
+    one side of 1. The order of A's two arms is arbitrary, so the A/A range includes its mirror image (1/ratio) and 1.
+    B is faster if its maximum ratio is less than all of these, and slower if its minimum ratio is greater than all of
+    them. Otherwise, or with fewer than three trials, there is no difference.
     """
     if trials < _LEAST_TRIALS:
         return "no difference"
@@ -100,7 +100,7 @@ def judge_times(ratio: Spread, same: Spread, trials: int) -> Word:
 
 
 def floor_ms(moved: int, copy: float) -> float:
-    """Milliseconds to move that many bytes at `copy` bytes per second (read and written bytes both counted)."""
+    """Milliseconds to move `moved` bytes at `copy` bytes per second. Both count bytes read and bytes written."""
     if not (math.isfinite(copy) and copy > 0) or moved <= 0:
         raise EvidenceError(
             f"floor: expected positive bytes and a positive copy bandwidth, but got {moved} bytes at {copy} bytes/s; "
@@ -109,14 +109,14 @@ def floor_ms(moved: int, copy: float) -> float:
     return 1e3 * moved / copy
 
 
-def arms(evidence: BenchRecord) -> tuple[TimedArm, ...]:
-    """Every variant and peer that was timed, in order of appearance. EvidenceError where one name is both."""
+def arms(record: BenchRecord) -> tuple[TimedArm, ...]:
+    """Every timed variant and peer, in order of appearance. Raises EvidenceError if one name is both."""
     kinds: dict[str, bool] = {}
     times: dict[str, dict[int, list[float]]] = {}
     floors: dict[str, dict[int, float]] = {}
-    for point in evidence.points:
+    for point in record.points:
         for pair in point.pairs:
-            _admit(pair, point.context)
+            _require_times(pair, point.context)
             for name, is_peer, ms in (
                 (pair.a, False, (*pair.a_ms, *pair.again_ms)),
                 (pair.b, pair.b_is_peer, pair.b_ms),
@@ -125,7 +125,7 @@ def arms(evidence: BenchRecord) -> tuple[TimedArm, ...]:
                     raise EvidenceError(f"{name!r} names both a variant and a peer; rename the peer and bench again")
                 times.setdefault(name, {}).setdefault(point.context, []).extend(ms)
                 floors.setdefault(name, {})[point.context] = floor_ms(
-                    _moved(point, name, is_peer), evidence.bandwidth.copy
+                    _moved(point, name, is_peer), record.bandwidth.copy
                 )
     return tuple(
         TimedArm(name, kinds[name], {context: median(ms) for context, ms in by.items()}, floors[name])
@@ -134,14 +134,14 @@ def arms(evidence: BenchRecord) -> tuple[TimedArm, ...]:
 
 
 def added(ms: Mapping[int, float]) -> tuple[AddedCost, ...]:
-    """The cost per added 1,024 tokens between successive contexts, from context -> ms."""
+    """The cost of 1,024 added tokens between successive contexts, from context -> ms."""
     return tuple(
         AddedCost(start, end, 1e3 * (ms[end] - ms[start]) * STEP / (end - start)) for start, end in pairwise(sorted(ms))
     )
 
 
 def _figures(pair: Pair, point: TimedContext, copy: float) -> Figures:
-    _admit(pair, point.context)
+    _require_times(pair, point.context)
     ratio = Spread.of(b / a for a, b in zip(pair.a_ms, pair.b_ms, strict=True))
     same = Spread.of(again / a for a, again in zip(pair.a_ms, pair.again_ms, strict=True))
     return Figures(
@@ -164,11 +164,11 @@ def _moved(point: TimedContext, name: str, is_peer: bool) -> int:
     return point.peer_moved.get(name, point.moved) if is_peer else point.moved
 
 
-def _admit(pair: Pair, context: int) -> None:
+def _require_times(pair: Pair, context: int) -> None:
     trials = (pair.a_ms, pair.b_ms, pair.again_ms)
     alike = len({len(ms) for ms in trials}) == 1 and pair.a_ms
     if not alike or not all(math.isfinite(value) and value > 0 for ms in trials for value in ms):
         raise EvidenceError(
-            f"pair {pair.b} beside {pair.a} at context {context}: expected as many positive times of each of its "
-            f"three arms, but got {trials}; run the bench again"
+            f"pair {pair.b} beside {pair.a} at context {context}: expected equally many positive times of its three "
+            f"arms, but got {trials}; run the bench again"
         )

@@ -1,7 +1,8 @@
-"""A bench from its choice of variants to its evidence: compiled here, timed in a process of its own."""
+"""Runs a bench: compiles the variants, times them in a separate process, and makes the record."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -21,17 +22,20 @@ from audit.compile.cuda import CubinBuild, compile_cubin
 from audit.declaration import launches_of
 from audit.errors import AuditError, EvidenceError, PlanError
 from audit.plan import PlannedVariant
+from audit.processes import PARENT, package_environment
 from audit.project import Project
 from audit.records import machine
 from audit.records.bench import SCHEMA, BenchRecord, Method
+from audit.records.closure import closure_of
+from audit.scratch import sweep
 from audit.spec import AxisValue, Bench, Binary, Case, Operator
 
 _MODULE = "audit.bench.worker"
-_COMPARISON = ".comparison"  # no name of a variant
+_COMPARISON = ".comparison"  # not a valid name of a variant
 
 
 def plan_pairs(operator: Operator, variants: Sequence[PlannedVariant]) -> tuple[tuple[str, str], ...]:
-    """Each variant beside its parent, and the operator's default beside the control, each pair once."""
+    """The pairs to time, each once: every variant with its parent, and the operator's default with the control."""
     names = [variant.name for variant in variants]
     pairs = [(variant.parent, variant.name) for variant in variants if variant.parent]
     control = next((variant.name for variant in variants if variant.status == "control"), None)
@@ -54,32 +58,34 @@ def bench(
     time_limit: float,
     say: Callable[[str], None],
 ) -> BenchRecord:
-    """Time `variants` (parents before children) at `contexts`, in `folder`, which is left with what was measured.
+    """Time `variants` (parents before children) at `contexts`. Partial results of a failed bench stay in `folder`.
 
-    `axes` replace values of the working set's. `say` takes a line before each thing that is done.
+    `axes` replace values of the working set. `say` receives a line before each piece of work.
 
-    Raises PlanError where there is nothing to bench, ToolMissing without a GPU, AuditError where the process that
-    measures does not end well; what it had found by then stays in the folder.
+    Raises PlanError if there is nothing to bench, ToolMissing without a GPU, AuditError if the measuring process fails.
     """
+    sweep()
     began = time.monotonic()
     operator, shape = project.shape(shape_name)
     declared = _declared(operator, axes)
     case = operator.case(shape, declared.axes)
     if wrong := [context for context in contexts if not 1 <= context <= case.context]:
-        raise PlanError(f"--context: expected 1 to {case.context:,} tokens, the working set's, but got {wrong}")
+        raise PlanError(
+            f"--context: expected 1 to {case.context:,} tokens, the size of the working set, but got {wrong}"
+        )
     device = cuda.require_device()
     builds = {}
     entrants = []
     for variant in variants:
         say(f"compiling {variant.name}")
         builds[variant.name] = build = _compile(project, operator, case, variant.name, device.arch)
-        entrants.append(_enter(folder, variant.name, variant.parent or "", build))
+        entrants.append(_write_cubin(folder, variant.name, variant.parent or "", build))
     names = [variant.name for variant in variants]
     order = BenchOrder(
         project=str(project.root),
         shape=shape_name,
         axes=dict(declared.axes),
-        comparison=_enter(folder, _COMPARISON, "", comparison_build(device.arch)),
+        comparison=_write_cubin(folder, _COMPARISON, "", comparison_build(device.arch)),
         entrants=tuple(entrants),
         pairs=plan_pairs(operator, variants),
         against_peers=operator.default if peers and operator.default in names else "",
@@ -88,10 +94,13 @@ def bench(
         method=Method(declared.layers),
     )
     (folder / ORDER).write_bytes(msgspec.json.encode(order))
-    found = _measure(folder, time_limit, say)
+    results = _measure(folder, time_limit, say)
     for name, build in builds.items():
-        if found.fnv.get(name) != build.identity.binary_fnv:
-            raise AuditError(f"variant {name}: the binary that was timed is not the one that was built")
+        if results.fnv.get(name) != build.identity.binary_fnv:
+            raise AuditError(
+                f"variant {name}: expected the timed binary to have hash {build.identity.binary_fnv}, "
+                f"but got {results.fnv.get(name)}; bench again"
+            )
     for temporary in (ORDER, FINDINGS, *(entrant.cubin for entrant in (order.comparison, *entrants))):
         (folder / temporary).unlink()
     return BenchRecord(
@@ -107,34 +116,39 @@ def bench(
         seeds=order.seeds,
         machine=machine.describe(device.described()),
         method=order.method,
-        bandwidth=found.bandwidth,
+        bandwidth=results.bandwidth,
         builds={name: build.identity for name, build in builds.items()},
-        checked=tuple(found.checked),
-        errors=tuple(found.errors),
-        points=tuple(found.points),
-        skipped=tuple(found.skipped),
+        checked=tuple(results.checked),
+        errors=tuple(results.errors),
+        points=tuple(results.points),
+        skipped=tuple(results.skipped),
         peers={peer.name: f"{peer.package} {machine.version(peer.package)}" for peer in declared.peers},
         seconds=round(time.monotonic() - began, 1),
+        closure=closure_of(project, operator.name, ()),
     )
 
 
 def _declared(operator: Operator, axes: Mapping[str, AxisValue]) -> Bench:
     if operator.bench is None:
-        raise PlanError(f"operator {operator.name}: declares no bench (Operator.bench), so there is nothing to time")
+        raise PlanError(
+            f"operator {operator.name}: expected a declared bench, but there is none; declare Operator.bench"
+        )
     return replace(operator.bench, axes={**operator.bench.axes, **axes})
 
 
 def _compile(project: Project, operator: Operator, case: Case, name: str, arch: str) -> CubinBuild:
     variant = operator.variant(name)
     if isinstance(variant.code, Binary):
-        raise PlanError(f"variant {name}: a frozen host program cannot run on a GPU; leave it out")
+        raise PlanError(
+            f"variant {name}: a frozen host program cannot run on a GPU; select other variants with --variant"
+        )
     entries = tuple(dict.fromkeys(launch.entry for launch in launches_of(variant, case)))
     return compile_cubin(
         project.root, project.root / variant.code.path, entries, arch=arch, defines=variant.code.defines
     )
 
 
-def _enter(folder: Path, name: str, parent: str, build: CubinBuild) -> Entrant:
+def _write_cubin(folder: Path, name: str, parent: str, build: CubinBuild) -> Entrant:
     cubin = f"{name}.cubin"
     (folder / cubin).write_bytes(build.cubin)
     return Entrant(name, parent, cubin, build.symbols)
@@ -145,13 +159,18 @@ def _measure(folder: Path, limit: float, say: Callable[[str], None]) -> BenchRes
     last = ""
     deadline = time.monotonic() + limit
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=cuda.environment(), errors="replace"
+        command,
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**package_environment(), PARENT: str(os.getpid())},
+        errors="replace",
     ) as process:
         watch = threading.Timer(limit, process.kill)
         watch.start()
         try:
             assert process.stderr is not None
-            for line in process.stderr:  # the worker speaks before each thing that it does
+            for line in process.stderr:  # the worker prints a line before each piece of work
                 last = line.strip() or last
                 say(last)
             code = process.wait()
@@ -159,10 +178,12 @@ def _measure(folder: Path, limit: float, say: Callable[[str], None]) -> BenchRes
             watch.cancel()
             process.kill()
     if time.monotonic() >= deadline:
-        raise AuditError(f"the bench did not end within {limit:g} s (--time-limit); last: {last}")
+        raise AuditError(
+            f"expected the bench to end within {limit:g} s, but it did not; last line: {last}; raise --time-limit"
+        )
     if code != 0:
-        raise AuditError(f"the bench ended with {code}: {last}; what it had found lies in {folder}")
+        raise AuditError(f"the bench ended with exit code {code}: {last}; its partial results are in {folder}")
     try:
         return msgspec.json.decode((folder / FINDINGS).read_bytes(), type=BenchResults)
     except (OSError, msgspec.DecodeError) as error:
-        raise EvidenceError(f"{folder / FINDINGS}: {error}") from None
+        raise EvidenceError(f"{folder / FINDINGS}: expected the results of the bench, but: {error}") from None

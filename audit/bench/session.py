@@ -1,4 +1,4 @@
-"""What is measured at one context: bytes first, then errors, then pairs in time, then peers."""
+"""The measurements at one context: bytes first, then errors, then times of pairs, then peers."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from audit.spec import Array, AxisValue, Bench, Inputs, Shape
 
 
 class Entrant(msgspec.Struct, frozen=True):
-    """A variant to be timed; `parent` is empty where it is compared with none."""
+    """A variant to time; `parent` is empty if it has none to compare with."""
 
     name: str
     parent: str
-    cubin: str  # file
+    cubin: str  # its file
     symbols: dict[str, str]
 
 
 class BenchOrder(msgspec.Struct, frozen=True):
-    """What is to be benched."""
+    """The work of one bench."""
 
     project: str
     shape: str
@@ -37,14 +37,14 @@ class BenchOrder(msgspec.Struct, frozen=True):
     comparison: Entrant  # the kernel that counts differing bytes
     entrants: tuple[Entrant, ...]
     pairs: tuple[tuple[str, str], ...]  # of variants, (A, B)
-    against_peers: str  # the variant that peers are timed beside; empty: no peers
+    against_peers: str  # the variant paired with peers; empty: no peers
     contexts: tuple[int, ...]
     seeds: tuple[int, ...]
     method: Method
 
 
 class BenchResults(msgspec.Struct):
-    """What was found so far."""
+    """The results so far."""
 
     fnv: dict[str, str]  # variant -> FNV-1a-64 of the cubin that was loaded
     bandwidth: Bandwidth
@@ -56,7 +56,7 @@ class BenchResults(msgspec.Struct):
 
 @dataclass(frozen=True)
 class TimingSession:
-    """What stays the same from one context to the next; `found` grows."""
+    """The state shared by all contexts; only `results` grows."""
 
     order: BenchOrder
     shape: Shape
@@ -66,17 +66,17 @@ class TimingSession:
     comparison: DeviceComparison
     contenders: Mapping[str, Contender]
     graphs: Mapping[str, tuple[Replay, Replay]]
-    found: BenchResults
+    results: BenchResults
     say: Callable[[str], None]
 
     def at(self, context: int) -> None:
-        """Check every contender at one context, time the pairs of those that passed, then the peers."""
+        """Check every contender at one context, time the pairs that passed, then the peers."""
         inputs = self.work.see(context)
         differ = self._check(context)
         reference, expected = self._reference(inputs[0])
         for name, contender in self.contenders.items():
             got = self._typed(contender.plain_outs[0][self.declared.output].get())
-            self.found.errors.append(_error(name, context, reference, got, expected))
+            self.results.errors.append(_error(name, context, reference, got, expected))
         pairs: list[Pair] = []
         for a, b in self.order.pairs:
             if a not in differ and b not in differ:
@@ -85,34 +85,35 @@ class TimingSession:
                 pairs.append(self.clock.pair(arms, (b, self.graphs[b][0]), self.order.method, b_is_peer=False))
         pairs += self._peers(context, inputs, reference, expected, differ)
         layers = len(inputs)
-        seen = self.work.operator.case(self.shape, {**self.declared.axes, "context": context})
+        case = self.work.operator.case(self.shape, {**self.declared.axes, "context": context})
         peer_moved = {
-            peer.name: layers * ask(seen, f"moves of {peer.name}", peer.moves, seen, returns=int)
+            peer.name: layers * ask(case, f"moves of {peer.name}", peer.moves, case, returns=int)
             for peer in self.declared.peers
         }
-        self.found.points.append(
+        self.results.points.append(
             TimedContext(
                 context,
-                layers * ask(seen, "bench.moved", self.declared.moved, seen, context, returns=int),
+                layers * ask(case, "bench.moved", self.declared.moved, case, context, returns=int),
                 tuple(pairs),
                 peer_moved,
             )
         )
 
     def _check(self, context: int) -> set[str]:
-        """The contenders that are not to be timed: their bytes differ."""
+        """The contenders whose bytes differ, which are not timed."""
         self.say(f"{context:,} tokens: bytes")
         parents = {entrant.name: entrant.parent for entrant in self.order.entrants if entrant.parent}
         first = {name: both[0] for name, both in self.graphs.items()}
         checked = check(self.contenders, parents, first, context, self.comparison, self.clock.stream)
-        self.found.checked += checked
-        differ = [one for one in checked if one.differing]
-        for one in differ:
+        self.results.checked += checked
+        differ = [compared for compared in checked if compared.differing]
+        for compared in differ:
             self._skip(
-                one.variant,
-                f"at {context:,} tokens {one.differing:,} of {one.nbytes:,} bytes differ from those of {one.parent}",
+                compared.variant,
+                f"at {context:,} tokens {compared.differing:,} of {compared.nbytes:,} bytes differ from those of "
+                f"{compared.parent}",
             )
-        return {one.variant for one in differ}
+        return {compared.variant for compared in differ}
 
     def _peers(
         self, context: int, inputs: Sequence[Inputs], reference: str, expected: Array, differ: set[str]
@@ -131,10 +132,10 @@ class TimingSession:
                 self._skip(peer.name, str(missing))
                 continue
             except Exception as error:
-                # somebody else's code on somebody else's terms: whatever it raises is told, and ends it alone
+                # A peer is foreign code: whatever it raises is reported and skips only this peer.
                 self._skip(peer.name, f"at {context:,} tokens: {type(error).__name__}: {str(error)[:500]}")
                 continue
-            self.found.errors.append(_error(peer.name, context, reference, got, expected))
+            self.results.errors.append(_error(peer.name, context, reference, got, expected))
             arms = (ours, *self.graphs[ours])
             pairs.append(self.clock.pair(arms, (peer.name, run.replay), self.order.method, b_is_peer=True))
             del run
@@ -142,19 +143,22 @@ class TimingSession:
         return pairs
 
     def _skip(self, name: str, why: str) -> None:
-        if SkippedArm(name, why) not in self.found.skipped:
-            self.found.skipped.append(SkippedArm(name, why))
+        if SkippedArm(name, why) not in self.results.skipped:
+            self.results.skipped.append(SkippedArm(name, why))
 
-    def _reference(self, given: Inputs) -> tuple[str, Array]:
-        """The first FP64 reference of the first layer's output, and its name."""
+    def _reference(self, inputs: Inputs) -> tuple[str, Array]:
+        """The name and the result of the first FP64 reference for the first layer's output."""
         operator = self.work.operator
         case = msgspec.structs.replace(self.work.case, gpu=True)
         named = operator.measured.get(self.declared.output, self.declared.output)
         for reference in operator.references:
-            expected = reference.compute(case, given).get(named)
+            expected = reference.compute(case, inputs).get(named)
             if expected is not None and expected.dtype == np.float64:
                 return reference.name, expected
-        raise AuditError(f"operator {operator.name}: no reference gives {self.declared.output!r} in FP64")
+        raise AuditError(
+            f"operator {operator.name}: expected a reference that returns {self.declared.output!r} in FP64, "
+            "but none does; add one"
+        )
 
     def _typed(self, raw: Array) -> Array:
         buffer = self.work.buffers[self.declared.output]
@@ -168,7 +172,7 @@ def _error(name: str, context: int, reference: str, got: Array, expected: Array)
 
 
 def torch_with_gpu() -> Any:
-    """torch, where it is installed and sees a GPU; else None."""
+    """torch if it is installed and finds a GPU, otherwise None."""
     try:
         torch = import_module("torch")
     except ImportError:

@@ -1,4 +1,4 @@
-"""A bench as text: what was timed, the table of pairs, then the verdicts."""
+"""A bench as text: a description, the table of pairs, and the verdicts."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ _LEFT = {1, 7}  # columns of words
 _WIDEST = 48
 
 
-def table(evidence: BenchRecord, comparison: CurveComparison | None = None) -> str:
-    """The text for a terminal: a sentence, the table, and one verdict a pair, then bytes, curve, what was skipped."""
-    found = figures(evidence)
-    lines = [described(evidence), "", *_aligned([_HEAD, *map(_cells, found)]), "", *verdicts(found)]
-    lines += bytes_lines(evidence)
+def table(record: BenchRecord, comparison: CurveComparison | None = None) -> str:
+    """The text for a terminal: description, table, a verdict for each pair, then bytes, curve and skipped arms."""
+    rows = figures(record)
+    lines = [described(record), "", *_aligned([_HEAD, *map(_cells, rows)]), "", *verdicts(rows)]
+    lines += bytes_lines(record)
     if comparison is not None:
         lines.append(f"curve: {comparison.sentence}")
-    lines += [f"skipped: {_plain(skipped.name)}: {_plain(skipped.why)}" for skipped in evidence.skipped]
+    lines += [f"skipped: {_plain(skipped.name)}: {_plain(skipped.why)}" for skipped in record.skipped]
     return "\n".join(lines)
 
 
-def described(evidence: BenchRecord) -> str:
-    """What was timed where and how, in a sentence; when and by which command stand beside it on the page."""
-    method = evidence.method
-    contexts = [point.context for point in evidence.points]
+def described(record: BenchRecord) -> str:
+    """One sentence: what was timed, on which device, and how."""
+    method = record.method
+    contexts = [point.context for point in record.points]
     span = f"at {listed(contexts)} tokens" if contexts else "at no context"
     return (
-        f"{_plain(evidence.shape)} ({_plain(evidence.operator)}) {span} on {evidence.machine.device or 'no device'}: "
+        f"{_plain(record.shape)} ({_plain(record.operator)}) {span} on {record.machine.device or 'no device'}: "
         f"one replay is all {method.layers} layers once; {method.warm_ups} warm-ups, then {method.trials} trials of "
         f"{method.replays} replays, the arms A, B and A again alternating, their order reversed in every other trial"
     )
 
 
-def verdicts(found: Sequence[Figures]) -> list[str]:
-    """One line a pair over its contexts: `fast beside control: faster at 1,024 and 8,192 (0.9 to 0.95 of its time)`."""
+def verdicts(pairs: Sequence[Figures]) -> list[str]:
+    """One line for each pair: `fast beside control: faster at 1,024 and 8,192 (0.9 to 0.95 of its time)`."""
     lines = []
-    for a, b in dict.fromkeys((row.a, row.b) for row in found):
-        mine = [row for row in found if (row.a, row.b) == (a, b)]
+    for a, b in dict.fromkeys((row.a, row.b) for row in pairs):
+        of_pair = [row for row in pairs if (row.a, row.b) == (a, b)]
         parts = []
         for word in ("faster", "slower", "no difference"):
-            rows = [row for row in mine if row.word == word]
+            rows = [row for row in of_pair if row.word == word]
             if rows:
                 medians = sorted(row.ratio.median for row in rows)
                 span = f"{medians[0]:.4f}" + (f" to {medians[-1]:.4f}" if len(rows) > 1 else "")
@@ -53,9 +53,9 @@ def verdicts(found: Sequence[Figures]) -> list[str]:
     return lines
 
 
-def bytes_lines(evidence: BenchRecord) -> list[str]:
-    """What the comparison of bytes found: one line in sum, and one for each that differs."""
-    checked = evidence.checked
+def bytes_lines(record: BenchRecord) -> list[str]:
+    """The result of the byte comparison: a total, and a line for each variant that differs."""
+    checked = record.checked
     total = sum(entry.nbytes for entry in checked)
     differing = sum(entry.differing for entry in checked)
     lines = [f"bytes: {total:,} compared with parents on the device, {differing:,} differ"]
@@ -70,7 +70,7 @@ def bytes_lines(evidence: BenchRecord) -> list[str]:
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """`1,024, 8,192 and 32,768`."""
+    """Numbers in words: `1,024, 8,192 and 32,768`."""
     words = [f"{number:,}" for number in numbers]
     return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else "".join(words)
 
@@ -81,7 +81,7 @@ def ms(value: float) -> str:
 
 
 def spread(value: Spread) -> str:
-    """The range of a spread of ratios."""
+    """The range of ratios: `0.9012–0.9120`."""
     return f"{value.low:.4f}–{value.high:.4f}"
 
 
@@ -112,7 +112,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """One line without control characters: a name must not steer a terminal."""
+    """The text in one line without control characters, so that a name cannot control a terminal."""
     return " ".join(printable(text).split())
 
 

@@ -1,6 +1,6 @@
 """The process that benches: `python -m audit.bench.worker FOLDER`, with `order.json` and the cubins in the folder.
 
-It writes `findings.json` anew after every context, and says on stderr what it does. Exit 0 once all is done.
+It rewrites `findings.json` after every context and reports progress on stderr. It exits with 0 after the last.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from audit import processes
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
 from audit.backends.launches import LaunchError
 from audit.bench.arrays import DeviceComparison
@@ -30,7 +31,7 @@ _NON_BLOCKING = 1
 
 
 def bench(folder: Path, say: Callable[[str], None]) -> None:
-    """Everything that `order.json` asks for. Raises NoDriver, Refused, CudaError, LaunchError, AuditError."""
+    """Run the bench of `order.json`. Raises NoDriver, Refused, CudaError, LaunchError or AuditError."""
     order = msgspec.json.decode((folder / ORDER).read_bytes(), type=BenchOrder)
     operator, shape = find_project(Path(order.project)).shape(order.shape)
     assert operator.bench is not None
@@ -42,23 +43,23 @@ def bench(folder: Path, say: Callable[[str], None]) -> None:
     counting = (folder / order.comparison.cubin).read_bytes()
     comparison = DeviceComparison(driver, driver.info().multiprocessors, counting, order.comparison.symbols)
     with ExitStack() as stack:
-        if (torch := torch_with_gpu()) is not None:  # peers put their work on this stream, between our events
+        if (torch := torch_with_gpu()) is not None:  # peers enqueue their work on this stream, between our events
             stack.enter_context(torch.cuda.stream(torch.cuda.ExternalStream(stream.value)))
         say("bandwidth")
-        found = BenchResults({}, bandwidth(driver, clock, comparison, torch), [], [], [], [])
+        results = BenchResults({}, bandwidth(driver, clock, comparison, torch), [], [], [], [])
         say("working set")
         work = WorkingSet(driver, operator, shape, declared, order.seeds)
         contenders: dict[str, Contender] = {}
         for entrant in order.entrants:
             cubin = (folder / entrant.cubin).read_bytes()
-            found.fnv[entrant.name] = fnv1a64(cubin)
+            results.fnv[entrant.name] = fnv1a64(cubin)
             variant = operator.variant(entrant.name)
             contenders[entrant.name] = Contender(driver, stream, work, variant, cubin, entrant.symbols)
         graphs = {name: (contender.graph(), contender.graph()) for name, contender in contenders.items()}
-        session = TimingSession(order, shape, declared, work, clock, comparison, contenders, graphs, found, say)
+        session = TimingSession(order, shape, declared, work, clock, comparison, contenders, graphs, results, say)
         for visible in order.contexts:
             session.at(visible)
-            (folder / FINDINGS).write_bytes(msgspec.json.encode(found))
+            (folder / FINDINGS).write_bytes(msgspec.json.encode(results))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -75,4 +76,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    processes.end_with_parent()
     sys.exit(main(sys.argv[1:]))

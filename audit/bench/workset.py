@@ -1,4 +1,4 @@
-"""The working set of a bench on the device: layers with inputs of their own, and the variants that run over them."""
+"""The working set of a bench on the device: layers, each with its own inputs, and the variants that run over them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _THREAD_LOCAL = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
 
 class WorkingSet:
-    """The layers' inputs, on the host and on the device. One set serves all contexts: only lengths change."""
+    """The layers' inputs, on the host and on the device. One set serves all contexts, which change only lengths."""
 
     def __init__(self, driver: Driver, operator: Operator, shape: Shape, bench: Bench, seeds: Sequence[int]) -> None:
         self.operator, self.bench = operator, bench
@@ -30,12 +30,12 @@ class WorkingSet:
             self.inputs: list[Inputs] = list(pool.map(self._generated, self.cases))
         self.buffers = {buffer.name: buffer for buffer in buffers_of(operator, self.case)}
         self.regions: list[dict[str, Region]] = []
-        for given in self.inputs:
+        for inputs in self.inputs:
             layer = {}
             for name, buffer in self.buffers.items():
                 if buffer.role == "in":
                     layer[name] = Region(driver, buffer.nbytes(self.case), buffer.offset)
-                    layer[name].put(arena.input_array(buffer, self.case, given))
+                    layer[name].put(arena.input_array(buffer, self.case, inputs))
             self.regions.append(layer)
 
     def _generated(self, case: Case) -> Inputs:
@@ -43,23 +43,23 @@ class WorkingSet:
 
     @property
     def case(self) -> Case:
-        """The case of the first layer; the others differ from it in their seed alone."""
+        """The case of the first layer; the others differ only in their seed."""
         return self.cases[0]
 
     def see(self, context: int) -> list[Inputs]:
-        """Make `context` tokens visible, on the device alone; each layer's inputs as they now are."""
+        """Make `context` tokens visible on the device, and return each layer's inputs with that change."""
         changed = [
-            inputs_from(self.operator, case, "bench.at", self.bench.at, given, context)
-            for case, given in zip(self.cases, self.inputs, strict=True)
+            inputs_from(self.operator, case, "bench.at", self.bench.at, inputs, context)
+            for case, inputs in zip(self.cases, self.inputs, strict=True)
         ]
         for change, layer in zip(changed, self.regions, strict=True):
             for name in change:
                 layer[name].put(arena.input_array(self.buffers[name], self.case, change))
-        return [{**given, **change} for given, change in zip(self.inputs, changed, strict=True)]
+        return [{**inputs, **change} for inputs, change in zip(self.inputs, changed, strict=True)]
 
 
 class Contender:
-    """One variant over the working set: outputs of its own for each layer, one workspace for all of them."""
+    """One variant over the working set, with its own outputs for each layer and one workspace for all layers."""
 
     def __init__(
         self,
@@ -76,9 +76,11 @@ class Contender:
         self.plain_outs = [self._regions("out") for _ in work.inputs]
         kernels, buffers = load_kernels(driver, cubin, symbols), tuple(work.buffers.values())
         self._layers = []
-        for case, given, layer, outs in zip(work.cases, work.inputs, work.regions, self.outs, strict=True):
+        for case, inputs, layer, outs in zip(work.cases, work.inputs, work.regions, self.outs, strict=True):
             launches = Launches(driver, kernels, Arrays(layer, self.workspace, outs), stream)
-            launches.prepare([bundle.resolve(launch, variant, buffers, given) for launch in launches_of(variant, case)])
+            launches.prepare(
+                [bundle.resolve(launch, variant, buffers, inputs) for launch in launches_of(variant, case)]
+            )
             self._layers.append(launches)
 
     def _regions(self, role: str) -> dict[str, Region]:
@@ -90,7 +92,7 @@ class Contender:
         }
 
     def run_layer(self, layer: int) -> None:
-        """One layer by plain launches, everything that it writes poisoned before; its outputs are kept."""
+        """Run one layer by plain launches after poisoning what it writes, and keep its outputs."""
         for region in (*self.workspace.values(), *self.outs[layer].values()):
             region.poison(self._stream)
         self._layers[layer].enqueue()
@@ -98,7 +100,7 @@ class Contender:
             self.plain_outs[layer][name].copy(region, self._stream)
 
     def graph(self) -> Replay:
-        """All layers captured in a graph of its own."""
+        """A replay of all layers, captured in a new graph."""
         graph, executable = c_void_p(), c_void_p()
         self._driver.call("cuStreamBeginCapture_v2", self._stream, _THREAD_LOCAL)
         for launches in self._layers:
@@ -122,9 +124,9 @@ def check(
     comparison: DeviceComparison,
     stream: c_void_p,
 ) -> list[ComparedBytes]:
-    """Compare each contender with its parent: outputs and workspace of every layer by plain launches, then the
-    outputs of every layer by the graph that will be timed. All start from the same poison. One without a parent is
-    compared with itself: its graph with its plain launches."""
+    """Compare each contender with its parent: the outputs and workspace of every layer by plain launches, then the
+    outputs of every layer by the graph that will be timed. All start from the same poison. Without a parent the graph
+    is compared with the contender's own plain launches."""
     differing, nbytes = dict.fromkeys(contenders, 0), dict.fromkeys(contenders, 0)
 
     def compare(name: str, mine: Mapping[str, Region], theirs: Mapping[str, Region]) -> None:

@@ -1,1 +1,1 @@
-"""Actual inputs of a live model: recording them, storing them, saying what was covered."""
+"""Records and stores a live model's actual inputs, and counts what was captured."""

@@ -1,4 +1,4 @@
-"""Whether a set recorded again is the set that is stored, payload by payload."""
+"""Compares a set recorded again with the stored one, payload by payload."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from audit.capture.store import CaptureStore
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """One thing in which two sets differ: where, what is stored, what came, and how far apart they are."""
+    """One difference between two sets: where it is, the stored value, the new value, and its size."""
 
     where: str
     stored: str
-    came: str
+    new: str
     detail: str = ""
 
     def __str__(self) -> str:
-        return f"{self.where}: stored {self.stored}, came {self.came}{f' ({self.detail})' if self.detail else ''}"
+        return f"{self.where}: stored {self.stored}, now {self.new}{f' ({self.detail})' if self.detail else ''}"
 
 
 def compare_sets(stored: CaptureStore, again: CaptureStore, name: str) -> tuple[Difference, ...]:
-    """Every difference between the set `name` in two stores; empty when all payloads, scales and origins agree.
+    """Every difference between the set `name` in two stores; empty if all payloads, scales and origins agree.
 
-    What computed the activations (versions, instruction set) is not compared: it explains differences, and is
-    none where the payloads agree. Raises CaptureError where either set is damaged.
+    The environment (versions, instruction set) is not compared: it may explain a difference but is none itself. Raises
+    CaptureError if either set is damaged.
     """
     (old, _), (new, _) = stored.manifest(name), again.manifest(name)
     differences = [
@@ -31,7 +31,7 @@ def compare_sets(stored: CaptureStore, again: CaptureStore, name: str) -> tuple[
         for field in ("model", "text", "tokens", "geometry", "rules", "expected")
         if getattr(old, field) != getattr(new, field)
     ]
-    ids = [{f"{name}/layer{r.layer}/rank{r.rank}" for r in one.records} for one in (old, new)]
+    ids = [{f"{name}/layer{r.layer}/rank{r.rank}" for r in manifest.records} for manifest in (old, new)]
     for id in sorted(ids[0] ^ ids[1]):  # noqa: A001
         differences.append(Difference(id, *(("present", "absent") if id in ids[0] else ("absent", "present"))))
     for id in sorted(ids[0] & ids[1]):  # noqa: A001

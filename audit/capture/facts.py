@@ -1,4 +1,4 @@
-"""What a capture's attention is like: why these layers are worth keeping, measured from the stored bytes."""
+"""Figures about a capture's attention, computed from the stored bytes. They show why its layers are worth keeping."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from audit.capture.store import Capture
 from audit.formats import decode_e4m3
 
 SMALLEST_NORMAL = 2.0**-6
-"""Of e4m3fn; what is smaller in magnitude, and not zero, has fewer significant bits."""
+"""Of e4m3fn. Smaller magnitudes, except zero, have fewer significant bits."""
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """Figures of one capture, all in FP64 from the stored q, codes and scales, over its query rows and heads."""
+    """Figures of one capture over its query rows and heads, in FP64, from the stored q, codes and scales."""
 
     id: str
     v_subnormal_codes: float
     """Share of the stored codes of V that are subnormal (zero excluded)."""
     v_subnormal_unit_scale: float
-    """Share of V's values that would be subnormal were they stored with scale 1 (zero excluded)."""
+    """Share of V's values that would be subnormal at scale 1 (zero excluded)."""
     v_largest: float
     """Largest |v|."""
     score_largest: float
@@ -29,7 +29,7 @@ class Facts(msgspec.Struct, frozen=True):
     top_weight: float
     """Mean over rows and heads of the largest softmax weight."""
     effective_tokens: float
-    """Mean of exp(entropy of the weights): how many tokens share the attention."""
+    """Mean of exp(entropy of the weights): the number of tokens that share the attention."""
 
 
 def measure(capture: Capture) -> Facts:
@@ -62,7 +62,7 @@ COLUMNS = ("V subnormal codes", "at unit scale", "max \\|V\\|", "max \\|score\\|
 
 
 def table(facts: tuple[Facts, ...]) -> str:
-    """The figures as a Markdown table, one row a capture."""
+    """The figures as a Markdown table, one row for each capture."""
     lines = ["| capture | " + " | ".join(COLUMNS) + " |", "| --- |" + " ---: |" * len(COLUMNS)]
     lines += [
         f"| {f.id} | {f.v_subnormal_codes:.2%} | {f.v_subnormal_unit_scale:.1%} | {f.v_largest:.2f} "

@@ -1,9 +1,9 @@
-"""Seeing what a live model gives to its attention, and proving that it was seen.
+"""Intercepts the inputs of a live model's attention, and proves that they are the model's.
 
-transformers looks up both the attention function and the *mask* function by the implementation's name. An
-implementation registered for the first alone gets no mask at all, and a step of several rows then silently
-attends to its own future. So both are registered, the mask is compared with the causal one, and the
-model's answers are compared with those of the library's own attention.
+transformers looks up both the attention function and the *mask* function by the implementation's name. If only the
+attention function is registered, it gets no mask, and a step of several rows silently attends to its own future. So the
+hook registers both and compares the mask with the causal one. It also compares the model's logits with those of the
+library's own attention.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from audit.errors import CaptureError
 IMPLEMENTATION = "kernel_audit_capture"
 STOCK = "sdpa"
 OTHER = "eager"
-"""Computes attention by other code, so that it can contradict."""
+"""An attention of other code, which can contradict the hook."""
 
 ATTENTION_TOLERANCE = 1e-5
 UNCACHED_TOLERANCE = 1e-4
-"""Relative to the largest value: float32 work of one model, summed in another order."""
+"""Relative to the largest value; covers float32 sums in another order."""
 
 
 class LayerCall(msgspec.Struct, frozen=True, eq=False):
-    """What one layer's attention was given in the step: q f32 [heads, rows, D], k and v f32 [ranks, tokens, D]."""
+    """One layer's attention in the step: q f32 [heads, rows, D], k and v f32 [ranks, tokens, D]."""
 
     q: NDArray[np.float32]
     k: NDArray[np.float32]
     v: NDArray[np.float32]
     scale: float
     output: NDArray[np.float32]
-    """What the library's attention made of it, f32 [rows, heads, D]."""
+    """The output of the library's attention, f32 [rows, heads, D]."""
 
 
 class HookRecord(msgspec.Struct, frozen=True, eq=False):
-    """The tensors of the wanted layers, and what proves that they are the model's."""
+    """The tensors of the wanted layers, and the proof that they are the model's."""
 
     layers: dict[int, LayerCall]
     proof: Proof
 
 
 class Attention:
-    """The registered attention function: checks, counts and keeps what passes through, then does the stock work."""
+    """The registered attention function: checks, counts and keeps its inputs, then calls the stock attention."""
 
     def __init__(self, stock: Any, wanted: Sequence[int], heads: tuple[int, int, int]) -> None:
         self._stock = stock
@@ -61,10 +61,10 @@ class Attention:
         self.queries = 0
         self.tokens = 0
         self.calls: Counter[tuple[str, int]] = Counter()
-        self.seen: dict[int, LayerCall] = {}
+        self.layer_calls: dict[int, LayerCall] = {}
 
     def begin(self, phase: str, queries: int, tokens: int) -> None:
-        """Announce the next forward pass: its query rows and all tokens that it may see."""
+        """Announce the next forward pass: its query rows and the tokens visible to it."""
         self.phase, self.queries, self.tokens = phase, queries, tokens
 
     def __call__(
@@ -81,30 +81,35 @@ class Attention:
         output, weights = self._stock(module, query, key, value, attention_mask, **kwargs)
         if self.phase == "step" and layer in self._wanted:
             q, k, v, o = (t.detach()[0].float().numpy().copy() for t in (query, key, value, output))
-            self.seen[layer] = LayerCall(q, k, v, float(kwargs["scaling"]), o)
+            self.layer_calls[layer] = LayerCall(q, k, v, float(kwargs["scaling"]), o)
         return output, weights
 
     def _require_causal(self, where: str, mask: Any) -> None:
-        """The mask must be the causal one. None means exactly that in a whole pass and for one row, nowhere else."""
+        """Require the causal mask. Only for a whole pass or a single row does None mean causal."""
         import torch
 
         if mask is None:
             if self.queries not in (1, self.tokens):
-                raise CaptureError(f"{where}: expected a causal mask, but got none: rows would see their own future")
+                raise CaptureError(
+                    f"{where}: expected a causal mask, but got none: rows would see their own future; "
+                    "install a supported version of transformers"
+                )
             return
         columns, rows = torch.arange(self.tokens), torch.arange(self.queries)
         causal = columns[None, :] <= (self.tokens - self.queries + rows)[:, None]
         _require(where, "mask", (1, 1, *causal.shape), tuple(mask.shape))
         allowed = mask[0, 0] if mask.dtype == torch.bool else mask[0, 0] == 0
         if not torch.equal(allowed, causal):
-            raise CaptureError(f"{where}: mask: expected the causal one, but got another")
+            raise CaptureError(
+                f"{where}: mask: expected the causal one, but got another; record a model with full causal attention"
+            )
 
 
 def observe(model: Any, ids: Sequence[int], *, rows: int, layers: Sequence[int]) -> HookRecord:
-    """Prefill all of `ids` but the last `rows`, run these as one verification step, and return what was seen.
+    """Prefill all of `ids` but the last `rows`, run those as one verification step, and return the recorded tensors.
 
-    `model` is a transformers causal language model in float32 on the CPU. Raises CaptureError where the hook
-    was not hit exactly once a layer and pass, or where any proof fails.
+    `model` is a transformers causal language model in float32 on the CPU. Raises CaptureError if the hook was not
+    called exactly once for each layer and pass, or if a proof fails.
     """
     import torch
 
@@ -131,10 +136,10 @@ def observe(model: Any, ids: Sequence[int], *, rows: int, layers: Sequence[int])
         model.set_attn_implementation(STOCK)
     phases = ("prefill", "step", "altered step")
     expected = Counter({(phase, layer): 1 for phase in phases for layer in range(depth)})
-    if attention.calls != expected or sorted(attention.seen) != sorted(layers):
+    if attention.calls != expected or sorted(attention.layer_calls) != sorted(layers):
         raise CaptureError(
             f"hook: expected one call of each of {depth} layers in each of {phases}, "
-            f"but got {dict(attention.calls)}; this model's attention takes another route"
+            f"but got {dict(attention.calls)}; this model bypasses the registered attention and cannot be recorded"
         )
     causal = bool(torch.equal(changed[0], hooked[0])) and (rows == 1 or not torch.equal(changed[1:], hooked[1:]))
     proof = Proof(
@@ -142,37 +147,39 @@ def observe(model: Any, ids: Sequence[int], *, rows: int, layers: Sequence[int])
         logits_equal_to_stock=bool(torch.equal(stock, hooked)),
         causal_mask_checked=True,
         later_tokens_do_not_reach_earlier_rows=causal,
-        attention_error=max(_attention_error(seen) for seen in attention.seen.values()),
+        attention_error=max(_attention_error(call) for call in attention.layer_calls.values()),
         logits_error_uncached=float((uncached - hooked).abs().max() / hooked.abs().max()),
     )
     _require_proven(proof)
-    return HookRecord({layer: attention.seen[layer] for layer in layers}, proof)
+    return HookRecord({layer: attention.layer_calls[layer] for layer in layers}, proof)
 
 
 def _require_proven(proof: Proof) -> None:
     for holds, what in (
-        (proof.logits_equal_to_stock, "the hooked run must give the logits of the stock run, bit for bit"),
-        (proof.later_tokens_do_not_reach_earlier_rows, "altered later tokens must change their own rows only"),
+        (proof.logits_equal_to_stock, "expected the logits of the stock run, bit for bit"),
+        (proof.later_tokens_do_not_reach_earlier_rows, "expected altered later tokens to change only their own rows"),
         (proof.attention_error <= ATTENTION_TOLERANCE,
-         f"FP64 attention of the tensors seen must be within {ATTENTION_TOLERANCE} of the model's"),
+         f"expected FP64 attention of the recorded tensors within {ATTENTION_TOLERANCE} of the model's"),
         (proof.logits_error_uncached <= UNCACHED_TOLERANCE,
-         f"an uncached pass must give the logits within {UNCACHED_TOLERANCE}"),
+         f"expected the logits of an uncached pass within {UNCACHED_TOLERANCE}"),
     ):  # fmt: skip
         if not holds:
-            raise CaptureError(f"proof: {what}, but got {proof}; what was seen is not what the model computes")
+            raise CaptureError(
+                f"proof: {what}, but got {proof}; the recorded tensors are not the model's, so nothing was written"
+            )
 
 
-def _attention_error(seen: LayerCall) -> float:
-    """FP64 attention of q, k, v, row r seeing tokens-rows+1+r tokens and head h reading KV head h // G."""
-    heads, rows, _ = seen.q.shape
-    ranks, tokens, _ = seen.k.shape
+def _attention_error(call: LayerCall) -> float:
+    """The error against FP64 attention, in which row r sees tokens-rows+1+r tokens and head h reads KV head h // G."""
+    heads, rows, _ = call.q.shape
+    ranks, tokens, _ = call.k.shape
     head_of = np.arange(heads) // (heads // ranks)
-    scores = np.einsum("hrd,htd->hrt", seen.q.astype(np.float64), seen.k[head_of].astype(np.float64)) * seen.scale
+    scores = np.einsum("hrd,htd->hrt", call.q.astype(np.float64), call.k[head_of].astype(np.float64)) * call.scale
     visible = np.arange(tokens)[None, :] <= tokens - rows + np.arange(rows)[:, None]
     weights = np.exp(np.where(visible, scores, -np.inf) - scores.max(axis=-1, keepdims=True))
     weights /= weights.sum(axis=-1, keepdims=True)
-    exact = np.einsum("hrt,htd->rhd", weights, seen.v[head_of].astype(np.float64))
-    error, largest = float(np.abs(exact - seen.output).max()), float(np.abs(seen.output).max())
+    exact = np.einsum("hrt,htd->rhd", weights, call.v[head_of].astype(np.float64))
+    error, largest = float(np.abs(exact - call.output).max()), float(np.abs(call.output).max())
     return error / largest if largest > 0 else error
 
 
@@ -182,8 +189,8 @@ def _two_passes(model: Any, prefill: Any, step: Any) -> tuple[Any, Any]:
 
 
 def _forward(model: Any, ids: Any, cache: Any) -> tuple[Any, Any]:
-    """One pass over ids [1, n]; logits [n, vocabulary] (of the last row only in a prefill) and the cache."""
-    # transformers renames past_key_values to cache; either name stays valid for its versions only.
+    """One pass over ids [1, n]: logits [n, vocabulary] and the cache. A prefill gives logits of its last row only."""
+    # transformers renames past_key_values to cache; each version accepts only its own name.
     name = "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
     result = model(ids, use_cache=True, logits_to_keep=1 if cache is None else ids.shape[1], **{name: cache})
     kept = getattr(result, name, None)
@@ -201,12 +208,12 @@ def _registered(layers: Sequence[int], heads: tuple[int, int, int]) -> Iterator[
     try:
         yield attention
     finally:
-        # There is no way back out of the registry; the entry at least lets go of the tensors.
+        # The registry cannot remove an entry; replacing it at least frees the tensors.
         AttentionInterface.register(IMPLEMENTATION, stock)
 
 
-def _require(where: str, what: str, expected: tuple[int, ...], came: tuple[int, ...]) -> None:
-    if expected != came:
+def _require(where: str, what: str, expected: tuple[int, ...], actual: tuple[int, ...]) -> None:
+    if expected != actual:
         raise CaptureError(
-            f"{where}: {what}: expected shape {expected}, but got {came}; the recipe names another model"
+            f"{where}: {what}: expected shape {expected}, but got {actual}; correct the recipe's geometry or model"
         )

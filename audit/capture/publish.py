@@ -1,4 +1,4 @@
-"""Writing a capture set: everything aside first, then renamed into place, the manifest last."""
+"""Writes a capture set: every file is written aside, then renamed into place, the manifest last."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from audit.errors import CaptureError
 
 
 def layer_file(layer: int) -> str:
-    """The file that holds a layer, all ranks."""
+    """The name of the file with all ranks of a layer."""
     return f"layer{layer:02d}.safetensors"
 
 
@@ -28,7 +28,9 @@ def encode_layer(
     layer: int, step: int, scale: float, ranks: Sequence[QuantisedTensor]
 ) -> tuple[bytes, tuple[ManifestEntry, ...]]:
     """The file of one layer, and the records of its ranks."""
-    payloads = {f"rank{rank}.{name}": array for rank, one in enumerate(ranks) for name, array in _arrays(one).items()}
+    payloads = {
+        f"rank{rank}.{name}": array for rank, tensors in enumerate(ranks) for name, array in _arrays(tensors).items()
+    }
     data, offsets = serialise(
         {key: ("F16" if a.dtype == "f2" else "U8", a.shape, a.tobytes()) for key, a in payloads.items()}
     )
@@ -40,7 +42,7 @@ def encode_layer(
             file=layer_file(layer),
             scales={
                 name: schema.scale_of(value)
-                for name, value in (("scale", scale), ("k_scale", one.k_scale), ("v_scale", one.v_scale))
+                for name, value in (("scale", scale), ("k_scale", tensors.k_scale), ("v_scale", tensors.v_scale))
             },
             tensors={
                 name: Tensor(
@@ -51,33 +53,33 @@ def encode_layer(
                     offset=offsets[f"rank{rank}.{name}"],
                     sha256=hashlib.sha256(array.tobytes()).hexdigest(),
                 )
-                for name, array in _arrays(one).items()
+                for name, array in _arrays(tensors).items()
             },
         )
-        for rank, one in enumerate(ranks)
+        for rank, tensors in enumerate(ranks)
     )
     return data, records
 
 
-def _arrays(one: QuantisedTensor) -> dict[str, NDArray[Any]]:
-    return {"q": one.q, "k": one.k, "v": one.v}
+def _arrays(tensors: QuantisedTensor) -> dict[str, NDArray[Any]]:
+    return {"q": tensors.q, "k": tensors.k, "v": tensors.v}
 
 
 def require_free(folder: Path, *, replace: bool) -> None:
-    """Raise CaptureError where a set already stands in `folder`, unless it may be replaced."""
+    """Raise CaptureError if `folder` already holds a set, unless it may be replaced."""
     if os.path.lexists(folder / MANIFEST_FILE) and not replace:
         raise CaptureError(
-            f"{folder / MANIFEST_FILE}: expected no capture set yet, but there is one; "
-            "name a new folder with --out, or give --replace"
+            f"{folder / MANIFEST_FILE}: expected a folder without a capture set, but it has one; "
+            "name a new folder with --out, or pass --replace"
         )
 
 
 def publish(folder: Path, manifest: Manifest, files: Mapping[str, bytes], *, replace: bool = False) -> None:
-    """Write a set into `folder`, creating it. Without its manifest a folder is no set.
+    """Write a set into `folder`, which is created if needed. A folder without a manifest is not a set.
 
-    All bytes are written to a folder beside, then the old manifest goes, the files move, and the new manifest
-    moves last: killed at any point, this leaves the old set whole or no set at all. Raises CaptureError where
-    a set exists and `replace` is false.
+    All bytes go to a temporary folder first. Then the old manifest is removed, the files move, and the new manifest
+    moves last. A kill at any point leaves the complete old set or no set. Raises CaptureError if a set exists and
+    `replace` is false.
     """
     require_free(folder, replace=replace)
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""From a model's float32 tensors to what the kernels read: f16 queries, E4M3 pages and their scales."""
+"""Converts a model's float32 tensors to the kernels' inputs: f16 queries, E4M3 pages and their scales."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RULES = {
     "scale": "the softmax scale that the model passed to its attention, in binary32",
     "padding": "code 0 behind the last token of the last page",
 }
-"""What `quantise` does, for the manifest."""
+"""The rules of `quantise` in words, for the manifest."""
 
 
 class QuantisedTensor(msgspec.Struct, frozen=True, eq=False):
@@ -34,18 +34,18 @@ class QuantisedTensor(msgspec.Struct, frozen=True, eq=False):
 def quantise(
     q: NDArray[np.float32], k: NDArray[np.float32], v: NDArray[np.float32], *, rank: int, page: int
 ) -> QuantisedTensor:
-    """One rank of q [heads, rows, D], k and v [ranks, tokens, D], all f32 as the attention function saw them.
+    """One rank of q [heads, rows, D], k and v [ranks, tokens, D], all f32 as the attention function received them.
 
     Query head h belongs to KV head h // G with G = heads / ranks, the order of transformers' repeat_kv.
-    Raises CaptureError where a value is not finite or does not fit binary16.
+    Raises CaptureError if a value is not finite or does not fit binary16.
     """
     group = q.shape[0] // k.shape[0]
     own = q[rank * group : (rank + 1) * group].transpose(1, 0, 2)
-    # An overflow shows as infinity in the result and is refused below.
+    # An overflow becomes infinity, which raises below.
     with np.errstate(over="ignore"):
         half = np.ascontiguousarray(own.astype(np.float16))
     if not np.isfinite(half).all():
-        raise CaptureError(f"q of rank {rank}: expected values that are finite in binary16; the model gave others")
+        raise CaptureError(f"q of rank {rank}: expected values that are finite in binary16, but some are not")
     k_pages, k_scale = _pages(k[rank], page, f"k of rank {rank}")
     v_pages, v_scale = _pages(v[rank], page, f"v of rank {rank}")
     return QuantisedTensor(half, k_pages, v_pages, k_scale, v_scale)
@@ -53,7 +53,7 @@ def quantise(
 
 def _pages(x: NDArray[np.float32], page: int, what: str) -> tuple[NDArray[np.uint8], np.float32]:
     if not np.isfinite(x).all():
-        raise CaptureError(f"{what}: expected finite values; the model gave infinity or NaN")
+        raise CaptureError(f"{what}: expected finite values, but got infinity or NaN")
     largest = np.abs(x).max()
     scale = largest / np.float32(E4M3_MAX) if largest > 0 else np.float32(1)
     if not scale > 0:

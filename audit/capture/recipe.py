@@ -1,4 +1,4 @@
-"""The recipe of a capture set: which model reads which text, and what is kept of it. Data, read from TOML."""
+"""The recipe of a capture set, read from TOML: the model, the text that it reads, and the layers to keep."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ModelRecipe(Part, frozen=True):
 
 
 class TextRecipe(Part, frozen=True):
-    """The text beside the recipe; its first `tokens` tokens are read."""
+    """The text beside the recipe; the model reads its first `tokens` tokens."""
 
     file: str
     origin: str
@@ -37,7 +37,7 @@ class TextRecipe(Part, frozen=True):
 
 
 class GeometryRecipe(Part, frozen=True):
-    """What the model must be: stated before the run, so that a wrong model cannot pass as the right one."""
+    """The model's sizes, stated before the run, so that a wrong model cannot pass as the right one."""
 
     layers: int
     query_heads: int
@@ -46,14 +46,14 @@ class GeometryRecipe(Part, frozen=True):
 
 
 class RunRecipe(Part, frozen=True):
-    """How to compute: thread count, and environment variables set before torch is loaded."""
+    """The thread count, and environment variables to set before torch is loaded."""
 
     threads: int
     environment: dict[Variable, str]
 
 
 class Recipe(Part, frozen=True):
-    """The whole of a recipe: `tokens` in all, of which the last `rows` are one verification step."""
+    """A recipe: of `tokens` tokens, the last `rows` are one verification step."""
 
     schema: Literal["kernel-audit.capture-recipe"]
     version: Literal[1]
@@ -75,10 +75,10 @@ def read_recipe(path: Path) -> Recipe:
     except (ForeignError, msgspec.ValidationError) as error:
         raise CaptureError(f"{path}: expected a capture recipe, but: {one_line(error)}") from error
     g = recipe.geometry
-    for holds, field, expected, came in (
+    for holds, field, expected, actual in (
         (bool(PLAIN_NAME.fullmatch(recipe.name)), "name", "a plain name without any folder", recipe.name),
-        (_is_free(recipe.text.file), "text.file", "a plain name that no file of the set has", recipe.text.file),
-        (0 < recipe.rows < recipe.tokens, "rows", "at least 1, fewer than tokens", recipe.rows),
+        (_is_free(recipe.text.file), "text.file", "a plain name, other than the set's own files", recipe.text.file),
+        (0 < recipe.rows < recipe.tokens, "rows", f"1 to {recipe.tokens - 1}, fewer than tokens", recipe.rows),
         (recipe.page > 0 and recipe.page % 16 == 0, "page", "a positive multiple of 16", recipe.page),
         (bool(recipe.layers) and len(set(recipe.layers)) == len(recipe.layers), "layers", "distinct", recipe.layers),
         (all(0 <= layer < g.layers for layer in recipe.layers), "layers", f"0 to {g.layers - 1}", recipe.layers),
@@ -88,7 +88,7 @@ def read_recipe(path: Path) -> Recipe:
         (recipe.run.threads > 0, "run.threads", "at least 1", recipe.run.threads),
     ):  # fmt: skip
         if not holds:
-            raise CaptureError(f"{path}: {field}: expected {expected}, but got {came!r}")
+            raise CaptureError(f"{path}: {field}: expected {expected}, but got {actual!r}")
     return recipe
 
 

@@ -1,4 +1,4 @@
-"""Recording a capture set by its recipe: load the model, run it under the hook, quantise, publish."""
+"""Records a capture set from its recipe: loads the model, runs it under the hook, and quantises the tensors."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ MAX_TEXT_BYTES = 16 << 20
 
 
 class Recording(msgspec.Struct, frozen=True, eq=False):
-    """A set not yet written: its manifest, and its other files by name."""
+    """A set that is not yet on disk: its manifest, and its other files by name."""
 
     manifest: Manifest
     files: dict[str, bytes]
 
 
 def record(recipe: Recipe, folder: Path, say: Callable[[str], None] = lambda _line: None) -> Recording:
-    """Do what the recipe, which lies in `folder`, says; writes nothing. `say` receives lines of progress.
+    """Run the recipe, whose text is in `folder`, without writing anything. `say` receives lines of progress.
 
-    Raises CaptureError where the model, the text or a proof is not as stated, ToolMissing without the packages.
+    Raises CaptureError if the model, the text or a proof is not as stated, ToolMissing if a package is missing.
     """
     with open_inside(folder, recipe.text.file, MAX_TEXT_BYTES) as stream:
         text = stream.read()
@@ -40,21 +40,23 @@ def record(recipe: Recipe, folder: Path, say: Callable[[str], None] = lambda _li
 
 
 def record_with(model: LoadedModel, recipe: Recipe, text: bytes, say: Callable[[str], None]) -> Recording:
-    """`record` with the model already loaded and the text's bytes at hand."""
+    """Like `record`, with the loaded model and the bytes of the text."""
     from audit.capture.hook import observe
     from audit.capture.quantise import RULES, quantise
 
     ids = model.tokenise(text.decode())[: recipe.tokens]
     if len(ids) != recipe.tokens:
-        raise CaptureError(f"{recipe.text.file}: expected {recipe.tokens:,} tokens, but got {len(ids):,}; add text")
+        raise CaptureError(
+            f"{recipe.text.file}: expected {recipe.tokens:,} tokens, but got {len(ids):,}; lengthen the text"
+        )
     say(f"running {recipe.tokens - recipe.rows:,} tokens, then {recipe.rows} in one step; twice, and once uncached")
-    seen = observe(model.network, ids, rows=recipe.rows, layers=recipe.layers)
+    recorded = observe(model.network, ids, rows=recipe.rows, layers=recipe.layers)
     sizes = geometry(recipe)
     files: dict[str, bytes] = {}
     records: list[ManifestEntry] = []
-    for layer, one in seen.layers.items():
-        ranks = [quantise(one.q, one.k, one.v, rank=rank, page=recipe.page) for rank in range(sizes.kv_heads)]
-        files[layer_file(layer)], added = encode_layer(layer, sizes.step, one.scale, ranks)
+    for layer, call in recorded.layers.items():
+        ranks = [quantise(call.q, call.k, call.v, rank=rank, page=recipe.page) for rank in range(sizes.kv_heads)]
+        files[layer_file(layer)], added = encode_layer(layer, sizes.step, call.scale, ranks)
         records.extend(added)
     _require_distinct(records)
     files[recipe.text.file] = text
@@ -74,11 +76,11 @@ def record_with(model: LoadedModel, recipe: Recipe, text: bytes, say: Callable[[
         geometry=sizes,
         rules=RULES,
         environment=model.environment,
-        proof=seen.proof,
+        proof=recorded.proof,
         expected=Expected(layers=recipe.layers, ranks=tuple(range(sizes.kv_heads))),
         records=tuple(records),
     )
-    # What was recorded must pass the reader's own rules before anything is written.
+    # The new manifest must pass the reader's own checks before anything is written.
     schema.decode(schema.encode(manifest), "the new manifest", recipe.name)
     return Recording(manifest, files)
 
@@ -89,11 +91,11 @@ def token_digest(ids: Sequence[int]) -> str:
 
 
 def _require_distinct(records: Sequence[ManifestEntry]) -> None:
-    """Every layer and rank has tensors of its own: equal ones mean that one was captured under two names."""
+    """Require different tensors for every layer and rank: equal ones mean one tensor captured under two names."""
     for name in ("q", "k", "v"):
         digests = {record.tensors[name].sha256 for record in records}
         if len(digests) != len(records):
             raise CaptureError(
-                f"{name}: expected {len(records)} different tensors, one a layer and rank, but got {len(digests)}; "
-                "the hook saw the same one under several names"
+                f"{name}: expected {len(records)} different tensors, one for each layer and rank, but got "
+                f"{len(digests)}; the hook captured one tensor under several names"
             )

@@ -1,9 +1,9 @@
-"""The part of the safetensors format that captures use: a bounded reader and a writer whose bytes repeat.
+"""The part of the safetensors format that captures use: a bounded reader and a deterministic writer.
 
-A file is a 64-bit little-endian header length, a JSON header naming each tensor's dtype, shape and byte range
-in the data area, and that area. The reader trusts none of it: the header is bounded before it is read, ranges
-must tile the data area without gap or overlap, and the file must end where they end. The writer exists because
-the library orders what it writes by its own rules; here the same tensors give the same file.
+A file is a 64-bit little-endian header length, a JSON header and a data area. The header names each tensor's dtype,
+shape and byte range in the data area. The reader trusts none of it. It bounds the header before it reads it, ranges
+must tile the data area without gap or overlap, and the file must end with the last range. The writer exists because the
+library chooses its own order; here the same tensors give the same file.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ITEM_BYTES = {"U8": 1, "F16": 2}
 
 
 class TensorEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One tensor as the header describes it; `data_offsets` are first and behind-last byte in the data area."""
+    """One tensor in the header; `data_offsets` are its first byte and the byte after its last in the data area."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -41,7 +41,7 @@ class TensorEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TensorFile:
-    """An open file whose header has been read and found to fit the file exactly."""
+    """An open file whose header was read and fits the file exactly."""
 
     def __init__(self, stream: BinaryIO, where: str, entries: dict[str, TensorEntry], data_start: int) -> None:
         self._stream = stream
@@ -50,28 +50,28 @@ class TensorFile:
         self.entries = entries
 
     def read(self, key: str) -> bytes:
-        """The payload of one tensor. Raises CaptureError where the file ends early."""
+        """The payload of one tensor. Raises CaptureError if the file ends early."""
         begin, end = self.entries[key].data_offsets
         self._stream.seek(self._data_start + begin)
         payload = self._stream.read(end - begin)
         if len(payload) != end - begin:
             raise CaptureError(
                 f"{self.where}: {key}: expected {end - begin:,} bytes, but got {len(payload):,}; "
-                "the file shrank while it was read"
+                "the file shrank during reading: restore it or record again"
             )
         return payload
 
 
 def open_inside(folder: Path, name: str, limit: int) -> BinaryIO:
-    """Open a regular file that lies in `folder` itself, links resolved. Raises CaptureError otherwise.
+    """Open a regular file directly in `folder`, with links resolved. Raises CaptureError for anything else.
 
-    `limit` bounds its size in bytes. Opening does not block: a FIFO in its place is refused, not waited for.
+    `limit` bounds its size in bytes. Opening never blocks, not even on a FIFO.
     """
     where = f"{folder.name}/{name}"
     try:
         path = (folder / name).resolve(strict=True)
         if path.parent != folder.resolve(strict=True):
-            raise CaptureError(f"{where}: expected a file inside its folder, but it leads to another place; copy it in")
+            raise CaptureError(f"{where}: expected a file inside its folder, but it links elsewhere; copy it in")
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except (OSError, ValueError, RuntimeError) as error:
         raise CaptureError(
@@ -88,7 +88,7 @@ def open_inside(folder: Path, name: str, limit: int) -> BinaryIO:
 
 
 def read_header(stream: BinaryIO, where: str) -> TensorFile:
-    """Parse and check the header of an open file; only the header is read. Raises CaptureError."""
+    """Parse and check the header of an open file, and read nothing else. Raises CaptureError."""
     size = os.fstat(stream.fileno()).st_size
     prefix = stream.read(8)
     if len(prefix) < 8:
@@ -113,7 +113,7 @@ def read_header(stream: BinaryIO, where: str) -> TensorFile:
 
 
 def _require_tiling(entries: Mapping[str, TensorEntry], data_bytes: int, where: str) -> None:
-    """Every byte of the data area belongs to exactly one tensor, and every size is what its shape says."""
+    """Require that every byte of the data area belongs to exactly one tensor, and every size matches its shape."""
     at = 0
     for key, entry in sorted(entries.items(), key=lambda item: item[1].data_offsets):
         if entry.dtype not in ITEM_BYTES:

@@ -9,7 +9,7 @@ import numpy as np
 
 from audit.backends.outcome import Completed
 from audit.checks.difference import amount, largest_difference
-from audit.checks.result import Figure, LargestDifference, Result
+from audit.checks.result import Figure, LargestDifference, Result, nothing, settled
 from audit.checks.tally import Tally, tally
 from audit.checks.view import Step, View
 
@@ -17,19 +17,23 @@ from audit.checks.view import Step, View
 def bytes_(view: View) -> Iterator[Result]:
     """Outputs and workspaces equal the parent's in every bit of the written region."""
     if view.parent is None:
+        if view.variant.parent is not None and not view.baseline_only:
+            declared = view.variant.parent
+            yield Result("bytes", "inconclusive", f"declares the parent {declared}, but no ancestor of it ran")
         return
     if not isinstance(view.parent.outcome, Completed):
         yield Result("bytes", "inconclusive", f"the parent {view.parent.variant.name} did not complete")
         return
     parent, against = view.parent, f"parent {view.parent.variant.name}"
     pairs = zip(view.steps, parent.steps, strict=True)
-    yield from tallied_once(compare_bytes(view, step, parent, theirs, "bytes", against) for step, theirs in pairs)
+    found = [compare_bytes(view, step, parent, theirs, "bytes", against) for step, theirs in pairs]
+    yield from tallied_once(settled(found))
 
 
 def repeat(view: View) -> Iterator[Result]:
     """`restore` reproduces the bytes of `live`, on buffers poisoned afresh; so does a run of its own with another
     schedule of threads, other poison and other addresses."""
-    yield from tallied_once(_repeated(view))
+    yield from tallied_once(settled(_repeated(view)))
 
 
 def _repeated(view: View) -> Iterator[Result]:
@@ -49,7 +53,10 @@ def tallied_once(results: Iterable[Result]) -> Iterator[Result]:
 
 
 def compare_bytes(view: View, step: Step, other: View, theirs: Step, check: str, against: str) -> Result:
-    """Compare two steps bit for bit over the written region; NaNs with equal bits are equal here."""
+    """Compare two steps bit for bit over the written region; NaNs with equal bits are equal here.
+
+    The result of steps without a written element is inconclusive.
+    """
     total, first = 0, ""
     tallies: list[Tally] = []
     largest: list[LargestDifference] = []
@@ -67,6 +74,8 @@ def compare_bytes(view: View, step: Step, other: View, theirs: Step, check: str,
             first = view.place(name, int(at[0]))
             left, right = (f"0x{words.flat[at[0]]:0{2 * words.itemsize}x}" for words in (mine, their))
             values = f"the first {first} is {left}, {against} has {right}"
+    if total == 0:
+        return nothing(check, step.name, f"no element is written, and none was compared with {against}")
     count = sum(one.differing for one in largest)
     return Result(
         check,

@@ -1,23 +1,24 @@
-"""The case ran to its end, and the audited kernels were launched exactly as often as planned."""
+"""The case ran to its end, and its launches are exactly the planned ones."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from math import prod
 
+from audit.arena import is_ambiguous
 from audit.backends.outcome import Completed, Crashed, LaunchCount, TimedOut
 from audit.checks.result import Figure, Result
 from audit.checks.view import View
 
 
 def completion(view: View) -> Iterator[Result]:
-    """A crash or time-out is a finding; so is a launch that was planned and not seen, or seen and not planned."""
+    """A crash or time-out is a finding. So is a planned launch that did not run, or an unplanned one that did."""
     match view.outcome:
         case TimedOut(limit, after):
             yield Result(
                 "completion",
                 "fail",
-                f"time-out: killed after {limit:g} s; last seen: {after}",
+                f"time-out: killed after {limit:g} s; last line reported: {after}",
                 limit=Figure.of(limit),
             )
         case Crashed(kind, message):
@@ -25,20 +26,21 @@ def completion(view: View) -> Iterator[Result]:
         case Completed(launches):
             steps = [step.name for step in view.bundle.steps]
             yield _as_planned(view, steps, launches, "")
-            for execution, seen in view.launched.items():
-                yield _as_planned(view, steps[:1] if execution == "again" else steps, seen, f" ({execution})")
+            again = steps if any(map(is_ambiguous, view.results)) else steps[:1]
+            for execution, launched in view.launched.items():
+                yield _as_planned(view, again if execution == "again" else steps, launched, f" ({execution})")
 
 
 def _as_planned(view: View, steps: Sequence[str], launches: Sequence[LaunchCount], which: str) -> Result:
     planned = [
         (step, launch.entry, prod(launch.grid), prod(launch.block)) for step in steps for launch in view.bundle.launches
     ]
-    seen = [(launch.step, launch.entry, launch.blocks, launch.threads) for launch in launches]
+    actual = [(launch.step, launch.entry, launch.blocks, launch.threads) for launch in launches]
     return Result(
         "completion",
-        "pass" if seen == planned else "fail",
-        f"{len(seen)} launches seen, {len(planned)} planned{which}"
-        + ("" if seen == planned else f"; seen {seen}, planned {planned}"),
-        measured=Figure.of(len(seen)),
+        "pass" if actual == planned else "fail",
+        f"{len(actual)} launches seen, {len(planned)} planned{which}"
+        + ("" if actual == planned else f"; seen {actual}, planned {planned}"),
+        measured=Figure.of(len(actual)),
         limit=Figure.of(len(planned)),
     )

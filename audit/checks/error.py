@@ -7,21 +7,27 @@ from dataclasses import replace
 
 import numpy as np
 
-from audit.checks.result import Figure, Result
+from audit.checks.result import Figure, Result, nothing, settled
 from audit.checks.view import Step, View
 from audit.declaration import measured_by
 from audit.spec import Array, Bound, Measured
 
 
 def error(view: View) -> Iterator[Result]:
-    """One result a step and bound: pass only where value <= limit everywhere (a NaN fails)."""
-    if not view.operator.bounds and view.variant.parent is None:
-        yield Result("error", "inconclusive", "neither a parent nor a bound says what is right")
+    """One result a step and bound: pass only where value <= limit everywhere (a NaN fails).
+
+    A bound that applies to the case, and measures no element in any of its steps, is inconclusive.
+    """
+    found: list[Result] = []
     for step in view.steps:
         got = view.got(step)
-        for bound in view.operator.bounds:
-            if result := _judge(view, step, bound, got):
-                yield result
+        found += [result for bound in view.operator.bounds if (result := _judge(view, step, bound, got))]
+    if not found and view.variant.parent is None:
+        silent = "a bound that applies to this case" if view.operator.bounds else "a bound"
+        yield Result("error", "inconclusive", f"neither a parent nor {silent} says what is right")
+    checks = {result.check for result in found}
+    by_check = {check: iter(settled(result for result in found if result.check == check)) for check in checks}
+    yield from (next(by_check[result.check]) for result in found)
 
 
 def probe(view: View) -> Iterator[Result]:
@@ -75,7 +81,7 @@ def _compare(check: str, step: Step, measured: Measured) -> Result:
         used = np.where(measured.value == 0, 0.0, measured.value / measured.limit)
         used = np.where(within, used, np.where(used > 1, used, np.inf))
     if used.size == 0:
-        return Result(check, "pass", "nothing to measure in this step", step.name)
+        return nothing(check, step.name, "the bound measured no element")
     index = np.unravel_index(int(np.argmax(used)), used.shape)
     dims = measured.dims or _numbered(used.ndim)
     where = ", ".join(f"{dim}={int(i)}" for dim, i in zip(dims, index, strict=True))

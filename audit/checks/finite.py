@@ -1,4 +1,4 @@
-"""Every written floating-point element is finite: two equal NaNs are equal bytes, and wrong."""
+"""Every written floating-point element is finite. `bytes` cannot see that: two equal NaNs are equal bytes."""
 
 from __future__ import annotations
 
@@ -7,30 +7,36 @@ from collections.abc import Iterator
 import numpy as np
 
 from audit import formats
-from audit.checks.result import Figure, Result
-from audit.checks.view import View
+from audit.checks.result import Figure, Result, nothing, settled
+from audit.checks.view import Step, View
 
 
 def finite(view: View) -> Iterator[Result]:
     """No NaN and no infinity in the written region of any output or workspace."""
-    for step in view.steps:
-        count, where = 0, ""
-        for name, written in view.written(step).items():
-            array = view.array(step, name)
-            if view.buffers[name].dtype == "e4m3":
-                array = formats.decode_e4m3(array)
-            if array.dtype.kind != "f":
-                continue
-            bad = np.flatnonzero(written & ~np.isfinite(array))
-            count += bad.size
-            if bad.size and not where:
-                where = view.place(name, int(bad[0]))
-        yield Result(
-            "finite",
-            "fail" if count else "pass",
-            f"{count} elements are NaN or infinite, the first {where}" if count else "all written elements finite",
-            step.name,
-            where,
-            Figure.of(count),
-            Figure.of(0),
-        )
+    yield from settled(_finite(view, step) for step in view.steps)
+
+
+def _finite(view: View, step: Step) -> Result:
+    total, count, where = 0, 0, ""
+    for name, written in view.written(step).items():
+        total += int(written.sum())
+        array = view.array(step, name)
+        if view.buffers[name].dtype == "e4m3":
+            array = formats.decode_e4m3(array)
+        if array.dtype.kind != "f":
+            continue
+        bad = np.flatnonzero(written & ~np.isfinite(array))
+        count += bad.size
+        if bad.size and not where:
+            where = view.place(name, int(bad[0]))
+    if total == 0:
+        return nothing("finite", step.name, "no element is written")
+    return Result(
+        "finite",
+        "fail" if count else "pass",
+        f"{count} elements are NaN or infinite, the first {where}" if count else "all written elements finite",
+        step.name,
+        where,
+        Figure.of(count),
+        Figure.of(0),
+    )

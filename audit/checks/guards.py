@@ -1,4 +1,4 @@
-"""Nothing outside any buffer was written: outputs, workspaces and inputs alike."""
+"""Nothing was written outside a buffer, be it output, workspace or input."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from audit.checks.view import View
 
 
 def guards(view: View) -> Iterator[Result]:
-    """The guards before and behind each buffer hold what was laid there."""
-    for step in (*view.steps, *view.again, *view.graph):
+    """The guards before and behind each buffer are unchanged."""
+    for step in (*view.steps, *view.again, *view.graph, *view.on_host):
         yield _intact(view, step.snapshots, step.name)
     yield _intact(view, view.final_inputs, "")
 

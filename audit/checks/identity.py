@@ -1,4 +1,4 @@
-"""The binary that ran is the one that was built, and it is not its parent's."""
+"""The binary that ran is the one that was built, and it is not the parent's."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from audit.spec import Binary
 
 
 def identity(view: View) -> Iterator[Result]:
-    """The process hashed what it executed: its own program, or the cubin that it loaded. Parent and candidate differ in
-    source, binary and entry points, and in the names of their functions inside the cubins.
+    """The process hashes what it executes: its own program, or the cubin that it loads. Parent and candidate must have
+    different binaries, entry points and builds, and different function names inside the cubins.
 
-    That every node of a captured graph is a function of the loaded cubin, the replay itself makes sure of.
+    The replay itself checks that every node of a captured graph is a function of the loaded cubin.
     """
     build = view.build
     if not isinstance(view.outcome, Completed) or build is None:
@@ -23,7 +23,8 @@ def identity(view: View) -> Iterator[Result]:
         yield Result(
             "identity",
             "fail",
-            f"the binary that ran hashes to {view.outcome.ran_fnv}, built was {build.binary_fnv}",
+            f"expected the built binary to run, whose hash is {build.binary_fnv}, but the one that ran has "
+            f"{view.outcome.ran_fnv}",
         )
         return
     if view.parent is None:
@@ -31,19 +32,20 @@ def identity(view: View) -> Iterator[Result]:
         return
     other = view.parent.build
     if other is None:
-        yield Result("identity", "inconclusive", f"the parent {view.parent.variant.name} was not built")
+        yield Result("identity", "inconclusive", f"no build of the parent {view.parent.variant.name} to compare with")
         return
-    # An earlier self, or a frozen one, has the same entry points; binary and build must still differ.
-    named_apart = view.parent.revision is None and not isinstance(view.parent.variant.code, Binary)
-    if view.parent.revision and other.key == build.key:
-        yield Result("identity", "pass", f"built from the very sources of {view.parent.revision[:12]}: nothing changed")
+    # An earlier revision or a frozen program has the same entry points; binary and build must still differ.
+    names_differ = view.parent.revision is None and not isinstance(view.parent.variant.code, Binary)
+    if view.parent.revision and build.binary_sha256 == other.binary_sha256:
+        what = "sources" if other.key == build.key else "machine code, from other sources,"
+        yield Result("identity", "pass", f"built from the same {what} as {view.parent.revision[:12]}")
         return
     same = [
         what
         for what, mine, theirs in (
             ("binary", {build.binary_sha256}, {other.binary_sha256}),
-            ("entry point", set(view.bundle.entries), set(view.parent.bundle.entries) if named_apart else set()),
-            ("function", _functions(view), _functions(view.parent) if named_apart else set()),
+            ("entry point", set(view.bundle.entries), set(view.parent.bundle.entries) if names_differ else set()),
+            ("function", _functions(view), _functions(view.parent) if names_differ else set()),
             ("build", {build.key}, {other.key}),
         )
         if mine & theirs
@@ -59,6 +61,6 @@ def identity(view: View) -> Iterator[Result]:
 
 
 def _functions(view: View) -> set[str]:
-    """The names that the launched kernels have inside their cubin; none on the host, whose program holds a table."""
+    """The launched kernels' names inside their cubin; empty on the host, whose program calls them through a table."""
     code = view.build.code if view.build else None
     return {kernel.symbol for kernel in code.kernels if kernel.entry in view.bundle.entries} if code else set()

@@ -1,4 +1,4 @@
-"""The inputs are what they were before the launches."""
+"""The launches do not change the inputs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from audit.checks.view import Step, View
 
 
 def inputs(view: View) -> Iterator[Result]:
-    """After every step each input buffer still holds, byte for byte, that step's inputs; those too large to be copied
-    after every step are looked at after the last."""
+    """After every step each input buffer still holds that step's inputs, byte for byte. Inputs too large to copy after
+    every step are compared only after the last."""
+    for name in (slot.name for slot in view.bundle.slots if slot.role == "in" and slot.size == 0):
+        yield Result("inputs", "inconclusive", f"the input {name} has no elements in this case", where=name)
     for step in view.steps:
-        kept = {name: snapshot for name, snapshot in step.snapshots.items() if view.buffers[name].role == "in"}
+        snapshots = {name: snapshot for name, snapshot in step.snapshots.items() if view.buffers[name].role == "in"}
         if step is view.steps[-1]:
-            kept = {**kept, **view.final_inputs}
-        changed = (result for name, snapshot in kept.items() if (result := _changed(view, step, name, snapshot)))
-        yield next(changed, Result("inputs", "pass", f"{len(kept)} input buffers unchanged", step.name))
+            snapshots = {**snapshots, **view.final_inputs}
+        failures = (result for name, snapshot in snapshots.items() if (result := _failure(view, step, name, snapshot)))
+        yield next(failures, Result("inputs", "pass", f"{len(snapshots)} input buffers unchanged", step.name))
 
 
-def _changed(view: View, step: Step, name: str, snapshot: Snapshot) -> Result | None:
+def _failure(view: View, step: Step, name: str, snapshot: Snapshot) -> Result | None:
     expected = arena.input_array(view.buffers[name], view.case, step.inputs)
     changed, first = 0, 0
     for positions in sparse.differing(snapshot.data, expected):

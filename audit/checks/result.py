@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -63,6 +64,20 @@ class Result(msgspec.Struct, frozen=True):
     limit: Figure | None = None
     differences: tuple[Tally, ...] = ()
     largest: tuple[LargestDifference, ...] = ()
+
+
+def nothing(check: str, step: str, what: str) -> Result:
+    """The result of a step in which a check has nothing to compare; `settled` decides what becomes of it."""
+    return Result(check, "inconclusive", what, step)
+
+
+def settled(results: Iterable[Result]) -> list[Result]:
+    """One check's results of a case, of which the inconclusive ones compared nothing. They pass beside a step that
+    compared something; otherwise the check compared nothing in the whole case and stays inconclusive."""
+    found = list(results)
+    if all(result.verdict == "inconclusive" for result in found):
+        return found
+    return [msgspec.structs.replace(one, verdict="pass") if one.verdict == "inconclusive" else one for one in found]
 
 
 def worst(verdicts: list[Verdict]) -> Verdict:

@@ -1,4 +1,4 @@
-"""What a check sees: one variant in one case, never the backend that ran it."""
+"""The data that a check sees: one variant in one case, independent of the backend."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from audit.spec import Array, Buffer, Case, Inputs, Operator, Variant
 
 @dataclass(frozen=True)
 class Step:
-    """One step's inputs, what was found in every output and workspace after it, and what was expected there."""
+    """One step: its inputs, the contents of every output and workspace after it, and the references."""
 
     name: str
     inputs: Inputs
@@ -40,14 +40,15 @@ class View:
     build: BuildIdentity | None  # None where the source did not compile
     outcome: Outcome
     steps: Sequence[Step]
-    again: Sequence[Step]  # the first step on other addresses, with other poison and another schedule of threads
+    again: Sequence[Step]  # the first step at other addresses, with other poison and another schedule of threads
     final_inputs: Mapping[str, Snapshot]
     parent: View | None
     graph: Sequence[Step] = ()  # on a GPU: all steps as replays of one captured graph
-    on_host: Sequence[Step] = ()  # beside a GPU: all steps by the host backend
-    launched: Mapping[str, Sequence[LaunchCount]] = field(default_factory=dict)  # again, graph, host: what was seen
-    host_build: BuildIdentity | None = None  # what ran `on_host`
-    revision: str | None = None  # of the sources; None: the working tree
+    on_host: Sequence[Step] = ()  # in a run on a GPU: all steps on the host backend
+    launched: Mapping[str, Sequence[LaunchCount]] = field(default_factory=dict)  # of again, graph and host
+    host_build: BuildIdentity | None = None  # the build of `on_host`
+    baseline_only: bool = False  # runs only so that another variant can be compared with it
+    revision: str | None = None  # the commit of the sources; None: the working tree
 
     @cached_property
     def buffers(self) -> Mapping[str, Buffer]:
@@ -60,11 +61,11 @@ class View:
         return [buffer for buffer in self.buffers.values() if buffer.role != "in"]
 
     def array(self, step: Step, name: str) -> Array:
-        """What an output or workspace held after a step, in its own dtype and dimensions."""
+        """The content of an output or workspace after a step, in its own dtype and dimensions."""
         return arena.typed(step.snapshots[name], self.buffers[name], self.case)
 
     def got(self, step: Step) -> dict[str, Array]:
-        """Every output and workspace after a step, and what the operator derives from them."""
+        """Every output and workspace after a step, and the arrays that the operator derives from them."""
         got = {buffer.name: self.array(step, buffer.name) for buffer in self.results}
         for name, derive in self.operator.derived.items():
             if name not in step._derived:
@@ -75,22 +76,22 @@ class View:
         return got
 
     def words(self, step: Step, name: str) -> Array:
-        """The same as unsigned integers: what is compared bit for bit."""
+        """`array` as unsigned integers, for comparison bit for bit."""
         array = self.array(step, name)
         return array.view(f"u{array.dtype.itemsize}")
 
     def written(self, step: Step) -> Mapping[str, Array]:
-        """For each output and workspace the mask of the elements that the contract says are written."""
+        """For each output and workspace, the mask of the elements that the contract requires to be written."""
         return masks_of(self.operator, self.case, step.inputs)
 
     def poisoned(self, step: Step, name: str) -> Array:
-        """Mask of the elements that still hold the poison laid before the step."""
+        """The mask of the elements that still hold the poison from before the step."""
         word = arena.poison_array(self.bundle.slot(name), step.poison[name])
         words = self.words(step, name)
         return np.asarray(words == word.view(words.dtype).reshape(words.shape))
 
     def place(self, name: str, index: Sequence[int] | int) -> str:
-        """An element's address in words: `partial[split=3, row=1, head=0, dim=17]`."""
+        """An element's position by dimension names: `partial[split=3, row=1, head=0, dim=17]`."""
         buffer = self.buffers[name]
         if isinstance(index, int | np.integer):
             index = [int(i) for i in np.unravel_index(index, buffer.shape(self.case))]

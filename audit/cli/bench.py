@@ -15,12 +15,13 @@ from audit.bench.run import bench
 from audit.bench.text import table
 from audit.cli import options
 from audit.cli.exit_codes import INCONCLUSIVE, PASS
+from audit.cli.places import page_name, places
 from audit.cli.shapes import chosen_shape, require_variants
 from audit.cli.terminal import echo, echo_json
 from audit.errors import PlanError
 from audit.project import find_project
 from audit.records.bench import CURVE, BenchRecord, draft
-from audit.records.folder import REPORT, encode
+from audit.records.folder import add_pages, encode
 from audit.report import pages
 
 
@@ -63,6 +64,7 @@ def command(
     Each variant is compared first, in this very build: one that differs in a byte is not timed, and the exit code is 3.
     Times are reported, not judged.
     """
+    planning.checked_time_limit(time_limit)
     project = find_project(project_folder)
     name = chosen_shape(project, shape)
     require_variants(project, name, variants)
@@ -74,7 +76,7 @@ def command(
         )
     cuda.require_device()
     planned = planning.planned_variants(operator, variants, full=True)
-    partial = draft(out or project.runs, name)
+    partial = draft(out or project.own_runs(), name)
     record = bench(
         project,
         name,
@@ -91,11 +93,12 @@ def command(
     frozen = curve.find_curve(project.reports, record)
     compared = curve.compare_with_curve(frozen, record) if frozen else None
     beside = {CURVE: encode(frozen)} if frozen else {}
-    path = partial.finish(record, {**beside, **pages(record, beside, project)})
+    path = partial.finish(record, beside)
+    add_pages(path, lambda: pages(record, beside, project))
     if as_json:
-        echo_json({"evidence": str(path), "page": str(path / REPORT), "skipped": record.skipped})
+        echo_json({"evidence": str(path), "page": page_name(path), "skipped": record.skipped})
     else:
-        echo(f"{table(record, compared)}\nevidence {path}\nreport   {path / REPORT}")
+        echo(f"{table(record, compared)}\n{places(path)}")
     if freeze:
         echo(f"curve    {curve.freeze_curve(project.reports, curve.curve_of(record))}", err=as_json)
     raise click.exceptions.Exit(INCONCLUSIVE if _differs(record) else PASS)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import click
 
 from audit.cli.exit_codes import FINDINGS
 from audit.cli.terminal import echo
+from audit.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from audit.capture.store import CaptureStore
@@ -38,6 +38,7 @@ def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
     from audit.capture.record import record
     from audit.capture.store import CaptureStore
     from audit.errors import CaptureError
+    from audit.records.folder import require_outside
 
     plan = read_recipe(recipe)
     root = out or recipe.resolve().parent.parent
@@ -50,12 +51,13 @@ def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
     if check:
         store.manifest(plan.name)
     else:
+        require_outside(root, "another folder with --out")
         require_free(root / plan.name, replace=replace)
     made = record(plan, recipe.resolve().parent, lambda line: echo(line, err=True))
     if check:
-        with tempfile.TemporaryDirectory(prefix="kernel-audit-capture-") as scratch:
-            publish(Path(scratch) / plan.name, made.manifest, made.files)
-            _report_check(store, CaptureStore(Path(scratch)), plan.name)
+        with scratch_folder() as scratch:
+            publish(scratch / plan.name, made.manifest, made.files)
+            _report_check(store, CaptureStore(scratch), plan.name)
         return
     publish(root / plan.name, made.manifest, made.files, replace=replace)
     _report_set(store, plan.name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import shutil
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -12,11 +12,13 @@ from pathlib import Path
 import click
 import msgspec
 
+from audit import processes, scratch
 from audit.cli import options
 from audit.cli.exit_codes import PASS, USAGE
 from audit.cli.terminal import echo, echo_json
 from audit.compile.host import build_host
 from audit.errors import AuditError
+from audit.project import find_project
 from audit.records.sanitize import TOOLS, Tool
 from audit.sanitize.device import compute_sanitizer
 from audit.sanitize.host import tools as host
@@ -36,7 +38,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 def command(as_json: bool) -> None:
     """Show what works here and what to install for the rest; exit 2 if `audit run` cannot work."""
     tools: list[Callable[[], Diagnosis]] = [partial(_host_tool, tool) for tool in TOOLS]
-    probes = [_host_backend, *tools, _capture_extra, _cuda_compiler, _gpu, _compute_sanitizer]
+    probes = [_host_backend, *tools, _capture_extra, _cuda_compiler, _gpu, _compute_sanitizer, _left_overs]
     diagnoses = [probe() for probe in probes]
     if as_json:
         echo_json(diagnoses)
@@ -50,8 +52,7 @@ def command(as_json: bool) -> None:
 
 def _host_backend() -> Diagnosis:
     name = "host backend"
-    with tempfile.TemporaryDirectory() as scratch:
-        root = Path(scratch)
+    with scratch.scratch_folder() as root:
         (root / "probe.cu").write_text('extern "C" __global__ void probe(int* x) { *x = threadIdx.x; }\n')
         try:
             build = build_host(root, root / "probe.cu", ["probe"], cache=root / "cache")
@@ -96,6 +97,23 @@ def _cuda_compiler() -> Diagnosis:
 def _gpu() -> Diagnosis:
     found = Path("/dev/nvidiactl").exists()
     return Diagnosis("NVIDIA GPU", False, found, "has device nodes" if found else "none; the host backend needs none")
+
+
+def _left_overs() -> Diagnosis:
+    """What runs that were killed have left: programs, scratch folders, records that nobody finished."""
+    programs = [f"process {number}" for number in processes.orphans()]
+    folders = [f"{folder}" for folder in scratch.left_over()]
+    partial = []
+    with contextlib.suppress(AuditError):
+        partial = [f"{folder}" for folder in sorted(find_project(Path()).runs.glob(".*.partial"))]
+    told = []
+    if programs:
+        told.append(f"{', '.join(programs)} of a tool that has ended; end them with kill")
+    if folders:
+        told.append(f"{', '.join(folders)} of processes that have ended; the next run removes those of this container")
+    if partial:
+        told.append(f"{', '.join(partial)} of runs that did not finish; remove them where no run is under way")
+    return Diagnosis("no left-overs", False, not told, "; ".join(told) or "killed runs have left nothing")
 
 
 def _spec(name: str) -> object | None:

@@ -15,6 +15,7 @@ from audit.compile.host import build_host
 from audit.declaration import launches_of
 from audit.errors import PlanError
 from audit.project import find_project
+from audit.records.folder import require_outside
 from audit.spec import Binary
 
 
@@ -41,6 +42,7 @@ def command(folder: Path, shape: str | None, variant: str, arch: str, project_fo
 
     A project then names it as `Variant(..., code=Binary("FOLDER"))`.
     """
+    require_outside(folder, "another folder")
     project = find_project(project_folder)
     name = chosen_shape(project, shape)
     require_variants(project, name, (variant,))

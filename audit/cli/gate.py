@@ -22,6 +22,7 @@ from audit.gate.policy import EVERYDAY, policy_names
 from audit.gate.run import gate
 from audit.gate.verdict import Gate
 from audit.project import Project, find_project
+from audit.records.folder import require_writable, write_output
 
 _STEP_SUMMARY = "GITHUB_STEP_SUMMARY"
 _EXAMPLE = f"""\b
@@ -87,6 +88,8 @@ def command(
     set, and annotations go to stdout.
     """
     others = [_other(word) for word in also]
+    for file in (*(file for _, file in others), *((output,) if output else ())):
+        require_writable(file)
     project = find_project(project_folder)
     policies = policy_names(project)
     if policies and policy not in policies:
@@ -101,7 +104,7 @@ def command(
         log=lambda line: echo(line, err=True),
     )
     for each, file in others:
-        _write(file, _render(verdict, each, project, file, verbose=verbose))
+        write_output(file, _ended(_render(verdict, each, project, file, verbose=verbose)).encode())
     _print(verdict, kind, project, output, verbose=verbose)
     raise click.exceptions.Exit(CODES[verdict.verdict])
 
@@ -110,9 +113,9 @@ def _print(verdict: Gate, kind: str, project: Project, output: Path | None, *, v
     rendered = _render(verdict, kind, project, output, verbose=verbose)
     step_summary = os.environ.get(_STEP_SUMMARY)
     if output is not None:
-        _write(output, rendered)
+        write_output(output, _ended(rendered).encode())
     elif kind == "github" and step_summary:
-        _write(Path(step_summary), rendered, append=True)
+        _append(Path(step_summary), rendered)
     elif kind == "text":
         echo(rendered)
     else:
@@ -141,11 +144,15 @@ def _other(word: str) -> tuple[str, Path]:
     return kind, Path(file)
 
 
-def _write(file: Path, content: str, *, append: bool = False) -> None:
+def _append(file: Path, content: str) -> None:
+    """To the job's own file, which other steps write too."""
+    require_writable(file)
     try:
-        with file.open("a" if append else "w", encoding="utf-8") as stream:
-            stream.write(content if content.endswith("\n") else f"{content}\n")
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write(_ended(content))
     except OSError as error:
-        raise EvidenceError(
-            f"{file}: the verdict cannot be written there ({error.strerror}); name a file in a writable folder"
-        ) from None
+        raise EvidenceError(f"${_STEP_SUMMARY}: {file} cannot be written ({error.strerror})") from None
+
+
+def _ended(content: str) -> str:
+    return content if content.endswith("\n") else f"{content}\n"

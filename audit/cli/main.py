@@ -15,6 +15,7 @@ from audit import __version__
 from audit.cli.exit_codes import INCONCLUSIVE, PASS, USAGE
 from audit.cli.terminal import echo
 from audit.errors import AuditError
+from audit.hooks import is_interruption
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 # Before numpy is loaded: cases run side by side on all cores, and threads inside each product only get in their way.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-_NAME = "audit"
+_NAME, _COMPLETION = "audit", "_AUDIT_COMPLETE"
 _COMMANDS = {
     "run": "Audit every planned case of a shape.",
     "sanitize": "Look for races, stray accesses and uninitialised reads.",
@@ -31,6 +32,7 @@ _COMMANDS = {
     "report": "Render a record as one HTML page.",
     "diff": "Show what changed between two runs.",
     "verify": "Check that records are complete, unaltered and current.",
+    "sign": "Sign records with a key file.",
     "retain": "Keep records, small enough for a repository.",
     "gate": "Give one verdict by the project's policy, for CI.",
     "capture": "Record inputs from a live model.",
@@ -91,25 +93,44 @@ def cli() -> None:
 
 
 def main() -> NoReturn:
-    """Entry point of the command `audit`."""
+    """The command in this very process; it exits."""
+    sys.exit(command_line())
+
+
+def command_line() -> int:
+    """The exit code of the command that `sys.argv` gives. Nothing but its own end makes it 0."""
     try:
         code = cli.main(prog_name=_NAME, standalone_mode=False)  # click returns the code of its own Exit here
     except AuditError as error:
-        echo(f"{_NAME}: {error}", err=True)
-        sys.exit(USAGE)
+        return _failed(str(error), USAGE)
     except click.ClickException as error:
         shown = io.StringIO()
         error.show(shown)
         echo(shown.getvalue().rstrip("\n"), err=True)
-        sys.exit(USAGE)
-    except (click.Abort, KeyboardInterrupt):
-        echo(f"{_NAME}: interrupted; what was running left no record", err=True)
-        sys.exit(INCONCLUSIVE)
-    except Exception as error:
-        from audit.cli.crash import describe_crash
+        return USAGE
+    except (click.Abort, KeyboardInterrupt) as error:
+        cause = error.__cause__ or error  # click makes an Abort of every KeyboardInterrupt
+        if isinstance(cause, KeyboardInterrupt) and not is_interruption(cause):
+            return _crashed(cause)
+        return _failed("interrupted; what was running left no record", INCONCLUSIVE)
+    except BaseException as error:
+        if not isinstance(error, SystemExit) or _COMPLETION not in os.environ:
+            return _crashed(error)
+        code = error.code  # click has printed what completes a word
+    return code if isinstance(code, int) else PASS
 
+
+def _crashed(error: BaseException) -> int:
+    from audit.cli.crash import describe_crash, describe_shortage
+
+    if shortage := describe_shortage(error):
+        return _failed(shortage, INCONCLUSIVE)
+    sentence, code = describe_crash(error)
+    if code != USAGE:
         echo(traceback.format_exc().rstrip("\n"), err=True)
-        sentence, crash_code = describe_crash(error)
-        echo(f"{_NAME}: {sentence}", err=True)
-        sys.exit(crash_code)
-    sys.exit(code if isinstance(code, int) else PASS)
+    return _failed(sentence, code)
+
+
+def _failed(sentence: str, code: int) -> int:
+    echo(f"{_NAME}: {sentence}", err=True)
+    return code

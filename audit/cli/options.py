@@ -47,7 +47,7 @@ PROJECT = click.option(
 OUT = click.option(
     "--out",
     metavar="FOLDER",
-    type=click.Path(path_type=Path),
+    type=click.Path(path_type=Path, resolve_path=True),
     default=None,
     help="Write records into this folder (default: the project's runs).",
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from audit.cli import options
+from audit.cli.supervise import spare_children
 from audit.cli.terminal import echo
 from audit.errors import EvidenceError, ProjectError
 from audit.project import Project, find_project
@@ -34,6 +35,7 @@ def command(evidence: Path | None, output: Path | None, show: bool, listing: boo
     page = _index(evidence, output, project_folder) if listing else _page(evidence, output, project_folder)
     echo(str(page))
     if show:
+        spare_children()
         webbrowser.open(page.resolve().as_uri())
 
 

@@ -14,12 +14,12 @@ from audit.backends import cuda
 from audit.checks.result import worst
 from audit.cli import options
 from audit.cli.exit_codes import CODES
+from audit.cli.places import page_name, places
 from audit.cli.progress import Progress
 from audit.cli.shapes import chosen_shapes, require_variants
 from audit.cli.terminal import echo, echo_json
 from audit.errors import PlanError
 from audit.project import find_project
-from audit.records.folder import REPORT
 from audit.records.run import CheckFinding, RunRecord, findings
 from audit.run import run
 from audit.spec import AxisValue
@@ -118,7 +118,7 @@ def command(
     verdicts = []
     for plan in plans:
         with Progress(plan.shape, plan.audits) as progress:
-            record, folder = run(project, plan, out or project.runs, words, on_audit=progress.advance)
+            record, folder = run(project, plan, out or project.own_runs(), words, on_audit=progress.advance)
         if as_json:
             echo_json(_json(record, folder))
         else:
@@ -145,7 +145,7 @@ def _json(record: RunRecord, folder: Path) -> dict[str, object]:
         **msgspec.structs.asdict(record.summary),
         "findings": [_finding(each) for each in findings(record)],
         "evidence": str(folder),
-        "page": str(folder / REPORT),
+        "page": page_name(folder),
     }
 
 
@@ -181,10 +181,17 @@ def _text(record: RunRecord, folder: Path) -> str:
         lines.append(
             f"inconclusive vacuity: no check of this plan can tell a right result from {', '.join(summary.vacuous)}"
         )
+    if summary.indistinguishable:
+        lines.append(
+            "inconclusive arguments: exchanging them changes nothing in any case of this plan; add a case in which "
+            "they differ, or pass one name for both\n"
+            + "\n".join(f"{'':13}{pair}" for pair in summary.indistinguishable[:_SHOWN])
+        )
+        if len(summary.indistinguishable) > _SHOWN:
+            lines.append(f"{'':13}... and {len(summary.indistinguishable) - _SHOWN} more")
     lines += [
         f"{summary.verdict}: {summary.passed} passed, {summary.failed} failed, {summary.inconclusive} inconclusive, "
         f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s",
-        f"evidence {folder}",
-        f"report   {folder / REPORT}",
+        places(folder),
     ]
     return "\n".join(lines)

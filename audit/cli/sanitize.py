@@ -13,13 +13,13 @@ import msgspec
 from audit.checks.result import worst
 from audit.cli import options
 from audit.cli.exit_codes import CODES
+from audit.cli.places import page_name, places
 from audit.cli.progress import Progress
 from audit.cli.shapes import chosen_shapes, require_variants
 from audit.cli.terminal import echo, echo_json
 from audit.compile.host import check_arch
 from audit.plan import Backend
 from audit.project import find_project
-from audit.records.folder import REPORT
 from audit.records.sanitize import TOOLS, SanitizeRecord, Tool, ToolCheck, told
 from audit.report import pages
 from audit.sanitize import plan as planning
@@ -103,7 +103,7 @@ def command(
         )
         with Progress(plan.shape, plan.checks) as progress:
             record, folder = sanitize(
-                project, plan, engine, out or project.runs, words, pages, on_check=progress.advance
+                project, plan, engine, out or project.own_runs(), words, pages, on_check=progress.advance
             )
         if as_json:
             echo_json(_json(record, folder))
@@ -120,7 +120,7 @@ def _json(record: SanitizeRecord, folder: Path) -> dict[str, object]:
         **msgspec.structs.asdict(record.summary),
         "findings": [finding for one in record.checked for finding in _findings(one)],
         "evidence": str(folder),
-        "page": str(folder / REPORT),
+        "page": page_name(folder),
     }
 
 
@@ -168,7 +168,6 @@ def _text(record: SanitizeRecord, folder: Path) -> str:
         f"{summary.verdict}: {summary.clean} clean, {summary.failed} with findings, {summary.inconclusive} "
         f"inconclusive, of {summary.planned} planned; {summary.canaries_found} of {summary.canaries} canaries found; "
         f"{summary.launches} launches in {summary.seconds} s",
-        f"evidence {folder}",
-        f"report   {folder / REPORT}",
+        places(folder),
     ]
     return "\n".join(lines)

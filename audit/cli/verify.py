@@ -11,6 +11,7 @@ from audit.cli import options
 from audit.cli.exit_codes import CODES
 from audit.cli.terminal import echo, echo_json
 from audit.project import find_project
+from audit.records.signature import require_signers
 from audit.records.verify import Verification, find_records, verify
 
 _WORD = {"pass": "ok", "fail": "FAIL", "inconclusive": "inconclusive"}
@@ -18,17 +19,26 @@ _WORD = {"pass": "ok", "fail": "FAIL", "inconclusive": "inconclusive"}
 
 @click.command(name="verify")
 @click.argument("paths", type=click.Path(path_type=Path, exists=True), nargs=-1, required=True)
+@click.option(
+    "--signed-by",
+    "signers",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Require a signature by a signer in this file, one a line: `name ssh-ed25519 AAAA...`.",
+)
 @options.PROJECT
 @options.JSON
-def command(paths: tuple[Path, ...], project_folder: Path, as_json: bool) -> None:
+def command(paths: tuple[Path, ...], signers: Path | None, project_folder: Path, as_json: bool) -> None:
     """Check each record at or below PATHS: complete, unaltered, in agreement with itself, and of the sources and
     captures that the project has now.
 
-    Exit 0 if all records are, 1 if one was altered or contradicts itself, 3 if one is incomplete or stale (the changed
-    files are named).
+    Exit 0 if all records are, 1 if one was altered, contradicts itself or has a wrong signature, 3 if one is
+    incomplete, stale (the changed files are named) or, with --signed-by, not signed.
     """
     project = find_project(project_folder)
-    verifications = [verify(home, project) for path in paths for home in find_records(path)]
+    if signers is not None:
+        require_signers(signers)
+    verifications = [verify(home, project, signers) for path in paths for home in find_records(path)]
     verdict = worst([one.verdict for one in verifications])
     if as_json:
         found = {"verdict": verdict, "evidence": [_json(one) for one in verifications]}
@@ -41,9 +51,10 @@ def command(paths: tuple[Path, ...], project_folder: Path, as_json: bool) -> Non
 
 def _text(one: Verification) -> str:
     lines = [f"{_WORD[one.verdict]:12} {one.path}" + ("" if one.flaws else f": {one.told()}")]
+    lines += [f"{'':13}signed by {one.signer}"] if one.signer else []
     lines += [f"{'':13}{flaw.kind}: {flaw.what}" for flaw in one.flaws]
     return "\n".join(lines)
 
 
 def _json(one: Verification) -> dict[str, object]:
-    return {"path": str(one.path), "verdict": one.verdict, "flaws": one.flaws, "stale": one.stale}
+    return {"path": str(one.path), "verdict": one.verdict, "flaws": one.flaws, "stale": one.stale, "signer": one.signer}

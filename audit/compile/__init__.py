@@ -1,1 +1,1 @@
-"""Source to something that runs: a program for this CPU, or a cubin; with the identity of what went in."""
+"""Compiles a source to a program for this CPU or to a cubin, and records the identity of the build."""

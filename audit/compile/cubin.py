@@ -1,8 +1,8 @@
-"""What a cubin says about itself, read without a GPU: what its kernels take, and the instructions in it.
+"""The content of a cubin, read without a GPU: the resources that its kernels use, and its instructions.
 
-Registers, stack, static shared memory and spills are the words of ptxas (`--ptxas-options=-v`); NVIDIA's cuobjdump adds
-local memory, and nvdisasm the instructions. What no tool says is None. All of it is what the compiler decided:
-nothing here was measured, and nothing says how well a launch uses a device.
+ptxas (`--ptxas-options=-v`) reports registers, stack, static shared memory and spills. NVIDIA's cuobjdump adds local
+memory, and nvdisasm the instructions. A figure that no tool reports is None. The compiler decided all of these; none is
+measured, and none shows how well a launch uses a device.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ _PROPERTIES = re.compile(
 )
 _STATIC_SHARED = re.compile(r"(\d+)(?:\+(\d+))? bytes smem")  # the second number is the system's own
 _FUNCTION = re.compile(r"^ Function (?P<symbol>[^\s:]+):\s*\n.*?\bLOCAL:(?P<local>\d+)", re.MULTILINE)
-# NVRTC names what is local to a file after a hash of its path and its own process: no part of what the code does.
+# NVRTC puts a hash of path and process into file-local names; it differs between builds of the same code.
 _FILE_LOCAL = re.compile(r"\d*_(INTERNAL|GLOBAL__N_)_[0-9a-f]{8}_\d+_\w+?_cu_[0-9a-f]{8}_\d+")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)", re.MULTILINE)
 
 
 def describe(cubin: bytes, symbols: Mapping[str, str], log: str) -> CodeRecord:
-    """The record of a cubin with the kernels `symbols` (entry -> name inside it), `log` being what ptxas said."""
-    said = {match["symbol"]: match for match in _PROPERTIES.finditer(log)}
+    """The record of a cubin. `symbols` maps its kernels' entries to names inside it; `log` is the output of ptxas."""
+    properties = {match["symbol"]: match for match in _PROPERTIES.finditer(log)}
     local = _local_bytes(cubin)
     kernels = []
     for entry, symbol in symbols.items():
-        found = said.get(symbol)
-        if found is None:
+        match = properties.get(symbol)
+        if match is None:
             kernels.append(KernelRecord(entry, symbol, local=local.get(symbol)))
             continue
-        shared = _STATIC_SHARED.search(found["used"])
+        shared = _STATIC_SHARED.search(match["used"])
         kernels.append(
             KernelRecord(
                 entry,
                 symbol,
-                registers=int(found["registers"]),
-                static_shared=int(shared[1]) if shared else 0,  # ptxas leaves out what is zero
-                stack=int(found["stack"]),
+                registers=int(match["registers"]),
+                static_shared=int(shared[1]) if shared else 0,  # ptxas omits zeros
+                stack=int(match["stack"]),
                 local=local.get(symbol),
-                spill_stores=int(found["spill_stores"]),
-                spill_loads=int(found["spill_loads"]),
+                spill_stores=int(match["spill_stores"]),
+                spill_loads=int(match["spill_loads"]),
             )
         )
     try:
@@ -71,9 +71,9 @@ def opcodes(disassembly: str) -> set[str]:
 
 
 def disassembly(cubin: bytes) -> str:
-    """The machine code of all kernels as nvdisasm writes it, the same for every build of the same sources and tools.
+    """The machine code of all kernels as nvdisasm prints it: equal for every build of the same sources and tools.
 
-    Raises ToolMissing without a disassembler that reads the cubin.
+    Raises ToolMissing if no disassembler can read the cubin.
     """
     return _disassembled(cubin)[1]
 
@@ -92,47 +92,47 @@ def _local_bytes(cubin: bytes) -> dict[str, int]:
 
 
 def _dump(name: str, options: Sequence[str], cubin: bytes) -> tuple[str, str]:
-    """The first such program that reads the cubin, and what it prints: an old one does not know new code."""
-    said = ""
+    """The first program of that name that can read the cubin, and its output. An old program cannot read new code."""
+    problem = ""
     with tempfile.NamedTemporaryFile(prefix="kernel-audit-", suffix=".cubin") as file:
         file.write(cubin)
         file.flush()
         for program in _programs(name):
             command = [program, *options, file.name]
             try:
-                done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT)
+                result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_LIMIT)
             except (OSError, subprocess.TimeoutExpired) as error:
-                said = f"{program} cannot be run: {error}"
+                problem = f"{program} cannot be run: {error}"
                 continue
-            if done.returncode == 0:
-                return program, done.stdout
-            said = f"{program} cannot read the cubin (exit {done.returncode}): {done.stderr.strip()[:300]}"
+            if result.returncode == 0:
+                return program, result.stdout
+            problem = f"{program} cannot read the cubin (exit {result.returncode}): {result.stderr.strip()[:300]}"
     raise ToolMissing(
-        said or f"{name} is not here: `pip install nvidia-cuda-{name}`, or put a CUDA toolkit's bin on PATH"
+        problem or f"no {name} found: `pip install nvidia-cuda-{name}`, or put a CUDA toolkit's bin on PATH"
     )
 
 
 def _programs(name: str) -> Iterator[str]:
-    """Those on PATH, beside nvcc, in a toolkit, in the package nvidia-cuda-NAME, and in Triton's."""
-    found = [Path(program) for tool in (name, "nvcc") if (program := shutil.which(tool))]
+    """The programs of that name on PATH, beside nvcc, in a toolkit, in the package nvidia-cuda-NAME and in Triton's."""
+    on_path = [Path(program) for tool in (name, "nvcc") if (program := shutil.which(tool))]
     homes = [Path(home) for variable in ("CUDA_HOME", "CUDA_PATH") if (home := os.environ.get(variable))]
     homes += [Path("/usr/local/cuda"), *sorted(Path("/usr/local").glob("cuda-*"), reverse=True)]
     homes += [home for folder in _package("nvidia") for home in sorted(folder.glob("cu*"), reverse=True)]
     homes += [folder / "backends/nvidia" for folder in _package("triton")]
-    places = [program.parent for program in found] + [program.resolve().parent for program in found]
-    places += [home / "bin" for home in homes]
-    for candidate in dict.fromkeys(folder / name for folder in places):
+    folders = [program.parent for program in on_path] + [program.resolve().parent for program in on_path]
+    folders += [home / "bin" for home in homes]
+    for candidate in dict.fromkeys(folder / name for folder in folders):
         if candidate.is_file() and os.access(candidate, os.X_OK):
             yield str(candidate)
 
 
 def _package(name: str) -> list[Path]:
     spec = importlib.util.find_spec(name)
-    return [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+    return [Path(folder) for folder in (spec.submodule_search_locations or [])] if spec else []
 
 
 @cache
 def _version(program: str) -> str:
-    done = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=_LIMIT)
-    found = re.search(r"\bV\d[\d.]*\d", done.stdout)
-    return f"{Path(program).name} {found[0] if found else 'of unknown version'}"
+    result = subprocess.run([program, "--version"], capture_output=True, text=True, check=False, timeout=_LIMIT)
+    match = re.search(r"\bV\d[\d.]*\d", result.stdout)
+    return f"{Path(program).name} {match[0] if match else 'of unknown version'}"

@@ -1,41 +1,38 @@
-"""A CUDA source as a cubin: by NVRTC through cuda.core, else by nvcc. No GPU and no driver is needed.
+"""Compiles a CUDA source to a cubin with NVRTC through cuda.core, or with nvcc. Needs neither GPU nor driver.
 
-No operation is fused and nothing is approximated that the source does not ask for (`--fmad=false`, no fast math),
-so that the bytes can equal those of the host build.
+The compiler fuses and approximates nothing that the source does not request (`--fmad=false`, no fast math), so that the
+bytes can equal those of the host build.
 """
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import io
 import os
 import re
 import shutil
-import subprocess
-import tempfile
+import sys
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from audit import processes
+from audit.compile import compiler, nvrtc
 from audit.compile import cubin as contents
 from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256
+from audit.compile.nvrtc import Compiled, CompileFlags
+from audit.compile.nvrtc import find_cuda_core as _cuda_core
 from audit.compile.rewrite import quoted
 from audit.compile.sources import PORTABLE, project_sources
-from audit.errors import CompileError, PlanError, ToolMissing
+from audit.errors import CompileError, MachineError, PlanError, ToolMissing
+from audit.scratch import scratch_folder
 
 _MAIN = "kernel_audit_main.cu"
 _TABLE = "kernel_audit_entries"
-_VERBOSE = "--ptxas-options=-v"  # ptxas then says what each kernel takes
-_PACKAGES = "cuda-core cuda-bindings nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl"
 _MESSAGE_LINES = 20
 
 
 class CubinBuild(msgspec.Struct, frozen=True):
-    """`symbols` gives the name inside the cubin of every entry."""
+    """A cubin; `symbols` maps each entry to its name inside the cubin."""
 
     cubin: bytes
     symbols: dict[str, str]
@@ -53,27 +50,22 @@ def compile_cubin(
 ) -> CubinBuild:
     """Compile `source` (a path, absolute or relative to `root`) with the kernels `entries` for one architecture.
 
-    `line_info` lets a sanitizer name lines of the source; the instructions are the same. What is compiled is a copy of
-    the bytes that the identity records. Raises ProjectError or CompileError for the source, ToolMissing if there is
-    neither cuda.core nor nvcc.
+    `line_info` lets a sanitizer name lines of the source; it changes no instruction. The compiler reads a copy of the
+    bytes that the identity records. Raises ProjectError or CompileError for the source, ToolMissing if there is neither
+    cuda.core nor nvcc.
     """
     entries = checked_entries(entries)
     if not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
-        raise PlanError(f"arch {arch!r}: a real architecture is expected, such as sm_90")
+        raise PlanError(f"--arch: expected a real architecture such as sm_90, but got {arch!r}")
     files = project_sources(root, source)
     first = next(iter(files))
-    flags = _Flags(arch, dict(defines), line_info)
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-") as name:
-        tree = Path(name)
+    flags = CompileFlags(arch, dict(defines), line_info)
+    with scratch_folder() as tree:
         for file, content in files.items():
             (tree / file).parent.mkdir(parents=True, exist_ok=True)
             (tree / file).write_bytes(content)
-        module = _cuda_core()
-        compiled = (
-            _by_nvrtc(module, tree, first, entries, flags)
-            if module is not None
-            else _by_nvcc(tree, first, entries, flags)
-        )
+        by = _by_nvrtc if _cuda_core() is not None else _by_nvcc
+        compiled = by(tree, first, entries, flags)
     hashes = {file: sha256(content) for file, content in files.items()}
     parts = {
         "backend": "cuda",
@@ -100,132 +92,70 @@ def compile_cubin(
     return CubinBuild(compiled.cubin, compiled.symbols, identity)
 
 
-class _Flags(msgspec.Struct, frozen=True):
-    arch: str
-    defines: dict[str, str]
-    line_info: bool
-
-    @property
-    def of_lines(self) -> tuple[str, ...]:
-        return ("-lineinfo",) if self.line_info else ()
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """As the command line has them."""
-        named = (f"-D{key}={value}" for key, value in self.defines.items())
-        return ("-std=c++17", f"-arch={self.arch}", "--fmad=false", *self.of_lines, _VERBOSE, *named)
-
-
-class _Compiled(msgspec.Struct, frozen=True):
-    cubin: bytes
-    symbols: dict[str, str]
-    compiler: str
-    flags: tuple[str, ...]
-    log: str  # what ptxas says of every kernel
+def _by_nvrtc(tree: Path, source: str, entries: tuple[str, ...], flags: CompileFlags) -> Compiled:
+    """NVRTC in a process of its own, which can be stopped, and whose end is not this one's."""
+    (tree / nvrtc.ORDER).write_bytes(msgspec.json.encode(nvrtc.CompileOrder(source, entries, flags)))
+    command = [sys.executable, "-P", "-m", nvrtc.__name__, str(tree)]
+    done = processes.run(command, compiler.TIME_LIMIT, env=_without_driver(processes.package_environment()))
+    said = done.errors.decode(errors="replace").strip()
+    compiler.require_compiler_end("NVRTC", done.code, said)
+    if done.code != 0:
+        raise MachineError(f"NVRTC failed: {(said.splitlines() or ['it printed nothing'])[-1]}; nothing was judged")
+    result = msgspec.msgpack.decode((tree / nvrtc.RESULT).read_bytes(), type=Compiled | nvrtc.Refusal)
+    if isinstance(result, Compiled):
+        return result
+    raise CompileError(_shortened(result.message, tree)) if result.by_source else ToolMissing(result.message)
 
 
-def _cuda_core() -> Any:
-    for name in ("cuda.core", "cuda.core.experimental"):
-        try:
-            module = importlib.import_module(name)
-            importlib.import_module("cuda.bindings.nvrtc")
-        except ImportError:
-            continue
-        if hasattr(module, "Program"):
-            return module
-    return None
+def _without_driver(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without the places of a driver, which cuda.core would load: compiling needs none."""
+    places = environment.get("LD_LIBRARY_PATH", "").split(":")
+    kept = [place for place in places if not (Path(place) / "libcuda.so.1").exists()]
+    return {**environment, "LD_LIBRARY_PATH": ":".join(kept)}
 
 
-def _by_nvrtc(core: Any, tree: Path, source: str, entries: tuple[str, ...], flags: _Flags) -> _Compiled:
-    include = _cuda_headers()
-    options = core.ProgramOptions(
-        name=str(tree / _MAIN),  # NVRTC looks for quoted includes in the folder of this name first
-        arch=flags.arch,
-        std="c++17",
-        fma=False,
-        define_macro=[(key, value) for key, value in flags.defines.items()] or None,
-        include_path=[str(path) for path in (tree, PORTABLE, include, include / "cccl")],  # for cooperative groups
-        ptxas_options=["-v"],
-        lineinfo=flags.line_info or None,
-    )
-    log = io.StringIO()
-    try:
-        # Never print the compiled object: its repr needs a driver, and can hang what comes after.
-        compiled = core.Program(f"#include {quoted(source)}\n", "c++", options).compile(
-            "cubin", name_expressions=entries, logs=log
-        )
-    except Exception as error:
-        if "NVRTC_ERROR_COMPILATION" not in str(error) and "NVRTC_ERROR_NAME" not in str(error):
-            raise
-        raise CompileError(_shortened(str(error), tree)) from error
-    nvrtc = importlib.import_module("cuda.bindings.nvrtc")
-    _, major, minor = nvrtc.nvrtcVersion()
-    return _Compiled(
-        bytes(compiled.code),
-        {name: symbol.decode() for name, symbol in compiled.symbol_mapping.items()},
-        f"NVRTC {major}.{minor}, headers {_header_version(include)}, cuda.core {version('cuda-core')}",
-        flags.words,
-        log.getvalue(),
-    )
-
-
-def _by_nvcc(tree: Path, source: str, entries: tuple[str, ...], flags: _Flags) -> _Compiled:
+def _by_nvcc(tree: Path, source: str, entries: tuple[str, ...], flags: CompileFlags) -> Compiled:
     nvcc = shutil.which("nvcc")
     if nvcc is None:
         raise ToolMissing(
-            f"a cubin needs NVRTC or nvcc: `pip install {_PACKAGES}`, or put a CUDA toolkit's nvcc on PATH"
+            f"a cubin needs NVRTC or nvcc: `pip install {nvrtc.PACKAGES}`, or put a CUDA toolkit's nvcc on PATH"
         )
-    # The table makes nvcc instantiate the templates, and says in PTX what each entry is called.
+    # The table makes nvcc instantiate the templates; in the PTX it lists each entry's name.
     table = ", ".join(f"(void*)({entry})" for entry in entries)
     (tree / _MAIN).write_text(f"#include {quoted(source)}\n__device__ void* const volatile {_TABLE}[] = {{{table}}};\n")
     _run([nvcc, *flags.words, f"-I{tree}", f"-I{PORTABLE}", "-ptx", "-o", "main.ptx", _MAIN], tree)
     names = re.search(rf"\b{_TABLE}\[\d+\] = {{([^}}]*)}}", (tree / "main.ptx").read_text())
     if names is None:
-        raise CompileError(f"{source}: nvcc gave no names for {', '.join(entries)}; are they kernels (__global__)?")
+        raise CompileError(
+            f"{source}: expected nvcc to name {', '.join(entries)} in its PTX, but it does not; "
+            "declare them as kernels (__global__)"
+        )
     symbols = [name.strip() for name in names.group(1).split(",")]
-    assembled = _run(
-        [nvcc, f"-arch={flags.arch}", *flags.of_lines, _VERBOSE, "-cubin", "-o", "main.cubin", "main.ptx"], tree
+    _, assembled = _run(
+        [nvcc, f"-arch={flags.arch}", *flags.of_lines, nvrtc.VERBOSE, "-cubin", "-o", "main.cubin", "main.ptx"], tree
     )
-    release = _run([nvcc, "--version"], tree).stdout.strip().splitlines()[-1]
-    return _Compiled(
+    release = _run([nvcc, "--version"], tree)[0].strip().splitlines()[-1]
+    return Compiled(
         (tree / "main.cubin").read_bytes(),
         dict(zip(entries, symbols, strict=True)),
         f"nvcc {release}",
         flags.words,
-        assembled.stderr,
+        assembled,
     )
 
 
-def _run(command: Sequence[str], tree: Path) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise CompileError(_shortened(done.stderr or done.stdout, tree))
-    return done
+def _run(command: Sequence[str], tree: Path) -> tuple[str, str]:
+    """What a program printed on its two streams."""
+    done = processes.run(command, compiler.TIME_LIMIT, cwd=tree, env={**os.environ, "TMPDIR": str(tree)})
+    output, errors = done.output.decode(errors="replace"), done.errors.decode(errors="replace")
+    compiler.require_compiler_end("nvcc", done.code, errors)
+    if done.code != 0:
+        raise CompileError(_shortened(errors or output, tree))
+    return output, errors
 
 
 def _shortened(text: str, tree: Path) -> str:
-    """The first lines of a compiler's log, with the project's own paths."""
+    """The first lines of a compiler's log, with paths relative to the project."""
     lines = [line for line in text.replace(f"{tree}/", "").splitlines() if line.strip()]
     first = next((i for i, line in enumerate(lines) if "error" in line and "NVRTC_ERROR" not in line), 0)
     return "\n".join(lines[first : first + _MESSAGE_LINES])
-
-
-def _cuda_headers() -> Path:
-    """The folder of cuda_runtime.h: of the packages, else of an installed toolkit."""
-    spec = importlib.util.find_spec("nvidia")
-    folders = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
-    candidates = [include for folder in folders for include in sorted(folder.glob("*/include"), reverse=True)]
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if os.environ.get(variable):
-            candidates.append(Path(os.environ[variable]) / "include")
-    candidates.append(Path("/usr/local/cuda/include"))
-    for include in candidates:
-        if (include / "cuda_fp16.h").is_file() and (include / "crt" / "mma.h").is_file():
-            return include
-    raise ToolMissing(f"NVRTC is here, but CUDA's headers are not: `pip install {_PACKAGES}`, or set CUDA_HOME")
-
-
-def _header_version(include: Path) -> str:
-    text = (include / "cuda.h").read_text(errors="replace") if (include / "cuda.h").is_file() else ""
-    found = re.search(r"#define\s+CUDA_VERSION\s+(\d+)", text)
-    return found.group(1) if found else "unknown"

@@ -1,4 +1,4 @@
-"""A CUDA source as a program for this CPU: rewritten, compiled against `audit/simt`, linked with its runtime."""
+"""Builds a program for this CPU from a CUDA source: rewrites it, compiles it against `audit/simt`, links both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROGRAM, _IDENTITY, _OBJECT = "program", "identity.json", "object.o"
 
 
 class Target(msgspec.Struct, frozen=True):
-    """`model` names the tensor-core model; `shared_limit` is the shared memory of a block, in bytes."""
+    """An architecture: its tensor-core model, and the most shared memory that a block can have, in bytes."""
 
     model: str
     shared_limit: int
@@ -41,7 +41,7 @@ TARGETS = {
 
 
 class HostBuild(msgspec.Struct, frozen=True):
-    """A program that executes a bundle's script; plain, or instrumented for one sanitizer."""
+    """A program that executes a bundle's script, plain or instrumented for one sanitizer."""
 
     executable: Path
     identity: BuildIdentity
@@ -49,7 +49,7 @@ class HostBuild(msgspec.Struct, frozen=True):
 
 
 def check_arch(arch: str) -> Target:
-    """The target of an architecture, or PlanError."""
+    """The target of an architecture. Raises PlanError if there is no model for it."""
     if arch not in TARGETS:
         raise PlanError(
             f"--arch: expected one of {', '.join(TARGETS)}, which have a tensor-core model, but got {arch!r}"
@@ -67,12 +67,12 @@ def build_host(
     cache: Path | None = None,
     sanitizer: Sanitizer = "",
 ) -> HostBuild:
-    """Build `source` (a path, absolute or relative to `root`) with the kernels `entries`, or take it from the cache.
+    """Build `source` (a path, absolute or relative to `root`) with the kernels `entries`, or return the cached build.
 
-    An entry is a C++ expression, `softmax` or `splits<6, 256>`; its index in launches is its place. Raises
+    An entry is a C++ expression, `softmax` or `splits<6, 256>`; a launch refers to it by its position. Raises
     ProjectError or CompileError for the source, ToolMissing for the machine, PlanError for an unknown `arch`.
 
-    A program for a sanitizer reports lines of the source; it must be run as `audit.sanitize.host.tools` does.
+    A program for a sanitizer reports lines of the source. Run it as `audit.sanitize.host.tools` does.
     """
     entries = checked_entries(entries)
     check_arch(arch)
@@ -104,8 +104,8 @@ def build_host(
     key = build_key(parts)
 
     def runtime_object(path: Path) -> Path:
-        needed = runtime_flags if _knows_sanitizers(path) else compiler.flags
-        return _runtime_object(compiler, needed, path, cache)
+        needed_flags = runtime_flags if _uses_sanitizers(path) else compiler.flags
+        return _runtime_object(compiler, needed_flags, path, cache)
 
     def build(folder: Path) -> None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -160,7 +160,7 @@ def _compile(
     main = folder / "program.cc"
     main.write_text(program)
     includes = [f"-iquote{tree}", f"-I{SIMT / 'include'}", f"-I{PORTABLE}"]
-    # Compiled from the project's root, so that the compiler shows the lines of the original source.
+    # The working directory is the project's root, so that the compiler shows lines of the original source.
     compiler.run(
         [
             *flags,
@@ -175,8 +175,9 @@ def _compile(
             folder / "kernel.o",
         ],
         cwd=root,
+        scratch=folder,
     )
-    compiler.run([*link_flags, folder / "kernel.o", *objects, "-o", folder / _PROGRAM], cwd=root)
+    compiler.run([*link_flags, folder / "kernel.o", *objects, "-o", folder / _PROGRAM], cwd=root, scratch=folder)
     (folder / "kernel.o").unlink()
 
 
@@ -190,21 +191,21 @@ def _runtime_object(compiler: Compiler, flags: Sequence[str], path: Path, cache:
 
     def build(folder: Path) -> None:
         prefix = f"-ffile-prefix-map={SIMT.parent}=audit"
-        compiler.run([*flags, prefix, "-c", path, "-o", folder / _OBJECT], cwd=SIMT.parent)
+        compiler.run([*flags, prefix, "-c", path, "-o", folder / _OBJECT], cwd=SIMT.parent, scratch=folder)
 
     return cached_folder(cache, "runtime", build_key(parts), (_OBJECT,), build) / _OBJECT
 
 
 @cache_in_process
-def _knows_sanitizers(path: Path) -> bool:
-    """Whether a file of the runtime includes sanitizers.h, directly or not; the others are the same in every build."""
+def _uses_sanitizers(path: Path) -> bool:
+    """Whether a file of the runtime includes sanitizers.h, even indirectly. The others are equal in every build."""
     included = (path.parent / name for _, name in quoted_includes(path.read_text()))
-    return path.name == "sanitizers.h" or any(_knows_sanitizers(file.resolve()) for file in included)
+    return path.name == "sanitizers.h" or any(_uses_sanitizers(file.resolve()) for file in included)
 
 
 @cache_in_process
 def _runtime_hashes() -> dict[str, str]:
-    """The toolkit's own headers and sources, which do not change while it runs."""
+    """Hashes of the tool's own headers and sources, which do not change while it runs."""
     return _hashes(SIMT.rglob("*.h")) | _hashes(SIMT.glob("*.cc"))
 
 

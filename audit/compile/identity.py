@@ -1,4 +1,4 @@
-"""What a build was made from, and how its product is recognised again."""
+"""The identity of a build: its inputs, and the hashes by which its product is recognised."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ _FNV_BASIS, _FNV_PRIME, _WORD = 14695981039346656037, 1099511628211, 2**64 - 1
 
 
 class KernelRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the compiler says that one kernel takes: not what a launch uses of the device. None: it did not say."""
+    """One kernel's resources as the compiler reports them, not what a launch uses. None: not reported."""
 
     entry: str
     symbol: str  # its name inside the cubin
     registers: int | None = None  # of a thread
-    static_shared: int | None = None  # bytes of a block; what a launch asks for comes on top
+    static_shared: int | None = None  # bytes of a block, without the dynamic shared memory of a launch
     stack: int | None = None  # bytes of a thread, spilled registers included
-    local: int | None = None  # bytes of a thread, beside the stack
+    local: int | None = None  # bytes of a thread, without the stack
     spill_stores: int | None = None  # bytes of a thread
     spill_loads: int | None = None
 
 
 class CodeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is inside a cubin. None: there was no disassembler that reads it."""
+    """The content of a cubin. None: no disassembler could read it."""
 
     kernels: tuple[KernelRecord, ...]
     disassembler: str | None = None
-    disassembly_sha256: str | None = None  # of its text, which belongs to the disassembler's version
+    disassembly_sha256: str | None = None  # of its text, which depends on the disassembler's version
     tensor_core: tuple[str, ...] | None = None  # the tensor-core instructions, sorted
 
 
 class BuildIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The record of one build, kept in evidence."""
+    """The record of one build."""
 
     backend: str  # host or cuda
     arch: str  # sm_90: of the tensor-core model (host) or the code (cuda)
-    key: str  # sha256 over everything that went in
+    key: str  # sha256 over all inputs of the build
     source: str  # relative to the project's root
-    sources: dict[str, str]  # path relative to the project's root -> sha256, every project file that went in
+    sources: dict[str, str]  # path relative to the project's root -> sha256, for every project file used
     entries: tuple[str, ...]  # kernels, in the order of their indices
     compiler: str
     flags: tuple[str, ...]
@@ -50,18 +50,18 @@ class BuildIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def sha256(content: bytes) -> str:
-    """In hexadecimal."""
+    """The hash in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
 
 
 def sha256_of_file(path: Path) -> str:
-    """In hexadecimal."""
+    """The hash of a file in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def fnv1a64(content: bytes) -> str:
-    """FNV-1a-64 as 16 hexadecimal digits: what a host program computes over /proc/self/exe."""
+    """FNV-1a-64 as 16 hexadecimal digits. A host program computes the same over /proc/self/exe."""
     value = _FNV_BASIS
     for byte in content:
         value = (value ^ byte) * _FNV_PRIME & _WORD
@@ -69,17 +69,18 @@ def fnv1a64(content: bytes) -> str:
 
 
 def build_key(parts: Mapping[str, object]) -> str:
-    """The sha256 over everything that goes into a build; `parts` holds strings, sequences and mappings."""
+    """The sha256 over all inputs of a build; `parts` holds strings, sequences and mappings."""
     return sha256(msgspec.json.encode(dict(parts), order="sorted"))
 
 
 def checked_entries(entries: Sequence[str]) -> tuple[str, ...]:
-    """Raises ValueError for no entry at all, or for one that is not a single line."""
+    """The entries as a tuple. Raises ValueError if there are none, or if one is not a single line."""
     for entry in entries:
         if not entry.strip() or not entry.isprintable():
             raise ValueError(
-                f"entry {entry!r}: a C++ expression on one line is expected, such as softmax or split<6, 256>"
+                f"expected an entry to be a C++ expression on one line, such as softmax or split<6, 256>, "
+                f"but got {entry!r}"
             )
     if not entries:
-        raise ValueError("a build needs at least one entry")
+        raise ValueError("expected at least one entry to build, but got none")
     return tuple(entries)

@@ -1,41 +1,43 @@
-"""What a host program is compiled with for each sanitizer, and whether this machine has it."""
+"""The compiler flags for each sanitizer's host programs, and whether this machine has what they need."""
 
 from __future__ import annotations
 
 import os
-import subprocess
 from typing import Literal
 
 import msgspec
 
+from audit import processes
 from audit.compile.compiler import X86, Compiler
 from audit.errors import ToolMissing
 
+_ANSWER_LIMIT = 60.0  # seconds, for a question about the compiler
+
 Sanitizer = Literal["", "thread", "address", "valgrind"]
-"""What a host program is instrumented for; `valgrind` is memcheck asked at every load of a kernel."""
+"""The instrumentation of a host program; with `valgrind` every load of a kernel queries memcheck."""
 
 
 class Instrumentation(msgspec.Struct, frozen=True):
-    """How a host program is made ready for a sanitizer; the runtime gets the macro alone."""
+    """How a host program is built for a sanitizer. The runtime is compiled with the macro only."""
 
     macro: str
     kernel: tuple[str, ...]
     link: tuple[str, ...]
-    library: str  # without which nothing is linked
-    header: str  # that the runtime includes
-    package: str  # of Debian and Ubuntu
+    library: str  # needed to link; empty if none is
+    header: str  # included by the runtime; empty if none is
+    package: str  # the package of Debian and Ubuntu that provides them
 
 
-# Functions that write, or print: audit/simt/scout.cc looks at each call first.
+# Functions that write or print; audit/simt/scout.cc intercepts each call.
 _WRITERS = (
     *(f"__tsan_write{size}" for size in (1, 2, 4, 8, 16)),
     *(f"__tsan_unaligned_write{size}" for size in (2, 4, 8, 16)),
     *("__tsan_write_range", "memset", "memcpy", "memmove", "printf", "puts", "putchar"),
 )
 
-# -O1 as the sanitizers advise: a load that the optimizer drops is not checked.
+# -O1, as the sanitizers recommend: they cannot check a load that the optimizer removes.
 _READABLE = ("-O1", "-g", "-fno-omit-frame-pointer")
-# g++ turns a memset, and most memcpys, into moves after it has looked for accesses: calls are seen, moves are not.
+# g++ expands memset and most memcpys into moves after it has instrumented accesses. Calls are checked, moves are not.
 _CALLED = ("-fno-builtin-memset", "-fno-builtin-memcpy", "-fno-builtin-memmove")
 INSTRUMENTATION = {
     "thread": Instrumentation(
@@ -58,7 +60,7 @@ INSTRUMENTATION = {
         "sanitizer/asan_interface.h",
         "libasan8",
     ),
-    # Instrumented as for threads; audit/simt/definedness.cc takes the calls.
+    # Instrumented as for threads; audit/simt/definedness.cc implements the callbacks.
     "valgrind": Instrumentation(
         "SIMT_SANITIZER_VALGRIND",
         (*_READABLE, "-fsanitize=thread", "--param=tsan-instrument-func-entry-exit=0"),
@@ -71,13 +73,15 @@ INSTRUMENTATION = {
 
 
 def find_instrumentation(compiler: Compiler, sanitizer: Sanitizer) -> Instrumentation | None:
-    """None for a plain build. Raises ToolMissing where the compiler lacks what the sanitizer needs."""
+    """The instrumentation for a sanitizer; None for a plain build. Raises ToolMissing if the compiler lacks a part."""
     if not sanitizer:
         return None
     wanted = INSTRUMENTATION[sanitizer]
     if "clang" in compiler.version:
-        raise ToolMissing(f"a host program for `{sanitizer}` needs g++; CXX or PATH gives {compiler.version}")
-    missing = [name for name, found in _needs(compiler, wanted) if not found]
+        raise ToolMissing(
+            f"a host program for `{sanitizer}` needs g++, but CXX or PATH selects {compiler.version}; set CXX=g++"
+        )
+    missing = [name for name, present in _requirements(compiler, wanted) if not present]
     if missing:
         raise ToolMissing(
             f"a host program for `{sanitizer}` needs {missing[0]}, which {compiler.version} does not find; install it "
@@ -86,14 +90,14 @@ def find_instrumentation(compiler: Compiler, sanitizer: Sanitizer) -> Instrument
     return wanted
 
 
-def _needs(compiler: Compiler, wanted: Instrumentation) -> list[tuple[str, bool]]:
-    """The library and the header that are needed, each with whether it is there."""
-    needs = []
+def _requirements(compiler: Compiler, wanted: Instrumentation) -> list[tuple[str, bool]]:
+    """The required library and header, each with whether it is present."""
+    requirements = []
     if wanted.library:
         asked = [*compiler.command, f"-print-file-name={wanted.library}"]
-        answer = subprocess.run(asked, capture_output=True, text=True, check=False).stdout.strip()
-        needs.append((wanted.library, os.path.isabs(answer)))  # the bare name where it is not found
+        answer = processes.run(asked, _ANSWER_LIMIT).output.decode(errors="replace").strip()
+        requirements.append((wanted.library, os.path.isabs(answer)))  # the bare name where it is not found
     if wanted.header:
         tried = [*compiler.command, "-E", "-include", wanted.header, "-x", "c++", os.devnull, "-o", os.devnull]
-        needs.append((wanted.header, subprocess.run(tried, capture_output=True, check=False).returncode == 0))
-    return needs
+        requirements.append((wanted.header, processes.run(tried, _ANSWER_LIMIT).code == 0))
+    return requirements

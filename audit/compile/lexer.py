@@ -1,4 +1,4 @@
-"""C++ source as tokens: just enough to find declarations without being misled by comments and strings."""
+"""C++ source as tokens: just enough to find declarations and ignore comments and strings."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Token(msgspec.Struct, frozen=True):
 
 
 def tokens(source: str, start: int = 0, end: int | None = None) -> Iterator[Token]:
-    """Tokens of `source[start:end]` without comments and white space; each directive is one token."""
+    """The tokens of `source[start:end]`, without comments and white space. A directive is one token."""
     stop = len(source) if end is None else end
     position, line_is_empty = start, start == 0 or source[start - 1] == "\n"
     while position < stop:
-        found = _TOKEN.match(source, position, stop)
-        assert found is not None  # `mark` matches any character
-        kind = found.lastgroup or "mark"
-        if kind == "mark" and found.group() == "#" and line_is_empty:
+        match = _TOKEN.match(source, position, stop)
+        assert match is not None  # `mark` matches any character
+        kind = match.lastgroup or "mark"
+        if kind == "mark" and match.group() == "#" and line_is_empty:
             last = _directive_end(source, position, stop)
             yield Token("directive", source[position:last], position, last)
             position = last
@@ -48,18 +48,18 @@ def tokens(source: str, start: int = 0, end: int | None = None) -> Iterator[Toke
             line_is_empty = True
         elif kind != "blank":
             line_is_empty = False
-            yield Token(kind, found.group(), position, found.end())
-        position = found.end()
+            yield Token(kind, match.group(), position, match.end())
+        position = match.end()
 
 
 def _directive_end(source: str, start: int, stop: int) -> int:
-    """Where the directive's line ends: at a newline that is neither continued nor inside a comment."""
+    """The end of a directive: the first newline that is neither continued nor inside a comment."""
     position = start
     while position < stop:
-        found = _TOKEN.match(source, position, stop)
-        if found is None or found.lastgroup == "newline":
+        match = _TOKEN.match(source, position, stop)
+        if match is None or match.lastgroup == "newline":
             return position
-        position = found.end()
+        position = match.end()
     return stop
 
 

@@ -1,11 +1,11 @@
-"""A CUDA source as C++ that the host's compiler takes, line for line.
+"""Rewrites a CUDA source, line for line, to C++ that the host's compiler accepts.
 
-Inline assembly and headers of CUDA that `audit/simt` has not become errors that say so, there where the preprocessor
-keeps them. All else stays but `__shared__` declarations:
+Inline assembly, and headers of CUDA that `audit/simt` lacks, become compile errors that name the construct, unless the
+preprocessor removes them. Beyond that only `__shared__` declarations change:
 
-`__shared__ T a[2], *b;` becomes typedefs, one static description for each object (in a template, one for each
-instantiation: its address is the object's identity) and references into the block's heap. The new text stands on
-the declaration's first line and the line breaks of the old text follow, so that line numbers do not move.
+`__shared__ T a[2], *b;` becomes typedefs, one static description of each object, and references into the block's heap.
+The description's address is the object's identity; a template has one for each instantiation. The new text is on the
+declaration's first line, followed by the old text's line breaks, so that line numbers stay the same.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _ALIGNMENTS = ("alignas", "__align__", "__attribute__")
 _STORAGE = ("extern", "static", "__shared__")
 _ASSEMBLY = ("asm", "__asm__", "__asm")
 _QUALIFIERS = ("volatile", "__volatile__", "inline", "__inline__", "goto")
-# Headers of CUDA and its libraries: never taken from an installed toolkit, where another compiler's path finds one.
+# Headers of CUDA and its libraries. A host build must never use those of an installed toolkit.
 _CUDA_HEADER = re.compile(
     r"(cuda|cub|thrust|nv|cutlass|cute|cooperative_groups|crt)/.+"
     r"|(cuda|curand|cublas|cufft|cusparse|texture_|surface_|mma)\w*\.h(pp)?"
 )
-_ADVICE = "is not supported on the CPU; keep it under #ifdef __CUDACC__, with another way for the CPU"
+_ADVICE = "is not supported on the CPU; guard it with #ifdef __CUDACC__ and provide an alternative for the CPU"
 
 
-@lru_cache(maxsize=256)  # every variant and case asks again, for the same texts
+@lru_cache(maxsize=256)  # every variant and case rewrites the same texts
 def rewrite(source: str, name: str) -> str:
-    """`source` for the host, under a `#line` that names it; `name` is its path in messages.
+    """The source for the host, below a `#line` that names it; `name` is its path in messages.
 
-    Raises CompileError for a `__shared__` that is no declaration inside a function.
+    Raises CompileError for a `__shared__` that is not a declaration inside a function.
     """
     words = list(tokens(source))
     edits = _edits(source, name, words, count=0, inside=False)
@@ -55,7 +55,7 @@ def rewrite(source: str, name: str) -> str:
 
 
 def _assembly(source: str, words: Sequence[Token]) -> list[tuple[int, int, str]]:
-    """Each `asm ("instructions" ...)` as an error; without instructions it is a barrier for the compiler, and stays."""
+    """Turns each `asm ("instructions" ...)` into an error. One without instructions is a compiler barrier and stays."""
     edits: list[tuple[int, int, str]] = []
     for index, word in enumerate(words):
         if word.text not in _ASSEMBLY or word.kind != "name":
@@ -74,16 +74,18 @@ def _assembly(source: str, words: Sequence[Token]) -> list[tuple[int, int, str]]
             shown += re.sub(r'^\w*"|"$', " ", part.text.replace("\\n", " ").replace("\\t", " "))
         if shown.strip():
             end = words[close].end
-            said = f"inline assembly, `{' '.join(shown.split())[:40]}`, {_ADVICE}"
-            edits.append((word.start, end, f"static_assert(false, {quoted(said)})" + _breaks(source[word.start : end])))
+            message = f"inline assembly, `{' '.join(shown.split())[:40]}`, {_ADVICE}"
+            edits.append(
+                (word.start, end, f"static_assert(false, {quoted(message)})" + _breaks(source[word.start : end]))
+            )
     return edits
 
 
 def _include(directive: Token) -> list[tuple[int, int, str]]:
-    found = re.match(r"#\s*include\s*<\s*([^>]+?)\s*>", directive.text)
-    if found is None or not _CUDA_HEADER.fullmatch(found[1]) or (SIMT / "include" / found[1]).is_file():
+    match = re.match(r"#\s*include\s*<\s*([^>]+?)\s*>", directive.text)
+    if match is None or not _CUDA_HEADER.fullmatch(match[1]) or (SIMT / "include" / match[1]).is_file():
         return []
-    return [(directive.start, directive.end, f"#error <{found[1]}> {_ADVICE}" + _breaks(directive.text))]
+    return [(directive.start, directive.end, f"#error <{match[1]}> {_ADVICE}" + _breaks(directive.text))]
 
 
 def _macro_body(source: str, token: Token, name: str) -> tuple[int, int]:
@@ -91,28 +93,24 @@ def _macro_body(source: str, token: Token, name: str) -> tuple[int, int]:
     if len(words) < 2 or words[0].text != "define":
         return token.end, token.end
     body = words[2:]
-    # Parameters follow the macro's name with nothing in between.
+    # A macro's parameters follow its name without a blank.
     if body and body[0].text == "(" and body[0].start == words[1].end:
         body = body[next(i for i, word in enumerate(body) if word.text == ")") + 1 :]
     if "__shared__" in token.text and body and all(word.text in _STORAGE for word in body):
-        _refuse(
-            source, token.start, name, "a macro that hides __shared__; write __shared__ where the variable is declared"
-        )
+        _refuse(source, token.start, name, "a macro hides __shared__; write __shared__ in the variable's declaration")
     return (body[0].start, token.end) if body else (token.end, token.end)
 
 
 def _edits(source: str, name: str, words: list[Token], count: int, inside: bool) -> list[tuple[int, int, str]]:
     edits: list[tuple[int, int, str]] = []
-    scopes: list[bool] = [True] if inside else []  # of each open brace: does it belong to a function (or a class)?
+    scopes: list[bool] = [True] if inside else []  # for each open brace: whether it belongs to a function or a class
     begin = 0  # the first token of the current declaration
     index = 0
     while index < len(words):
         word = words[index]
         if word.text == "__shared__" and word.kind == "name":
             if not any(scopes):
-                _refuse(
-                    source, word.start, name, "a __shared__ variable outside of a function; declare it in the kernel"
-                )
+                _refuse(source, word.start, name, "a __shared__ variable outside a function; declare it in the kernel")
             end = _end_of_declaration(words, index)
             edits.append(_edit(source, name, words[begin:end], count + len(edits)))
             begin = index = min(end + 1, len(words))
@@ -133,7 +131,7 @@ def _is_label(words: list[Token], index: int) -> bool:
 
 
 def _end_of_declaration(words: list[Token], index: int) -> int:
-    """The index of the `;` (or the number of tokens, in a macro without one)."""
+    """The index of the `;`, or the number of tokens in a macro without one."""
     depth = 0
     while index < len(words):
         text = words[index].text
@@ -148,7 +146,12 @@ def _edit(source: str, name: str, words: list[Token], count: int) -> tuple[int, 
     start, end = words[0].start, words[-1].end
     for word in words:
         if word.kind == "directive":
-            _refuse(source, word.start, name, "a preprocessor line inside of a __shared__ declaration")
+            _refuse(
+                source,
+                word.start,
+                name,
+                "a preprocessor line inside a __shared__ declaration; write one declaration for each branch",
+            )
     old = source[start:end]
     place_in_source = f"{quoted(name)}, {line_of(source, start)}"
     dynamic = any(word.text == "extern" for word in words)
@@ -174,7 +177,7 @@ def _edit(source: str, name: str, words: list[Token], count: int) -> tuple[int, 
 
 
 def _breaks(text: str) -> str:
-    """The line breaks of `text`, each with what continues the line: a backslash inside a macro, else nothing."""
+    """The line breaks of `text`; inside a macro each keeps its backslash."""
     lines = text.split("\n")[:-1]
     return "".join(("\\" if line.rstrip("\r").endswith("\\") else "") + "\n" for line in lines)
 
@@ -204,21 +207,26 @@ def _matching(words: Sequence[Token], index: int) -> int:
 
 
 def _declarators(source: str, words: list[Token], name: str) -> list[Token]:
-    """The token of each declared name."""
+    """The tokens of the declared names."""
     names: list[Token] = []
-    part: list[Token] = []  # the names of this declarator that stand outside of brackets
-    grouped: list[Token] = []  # those inside `(*name)`
+    part: list[Token] = []  # the names of this declarator outside brackets
+    grouped: list[Token] = []  # the names inside `(*name)`
     angles = index = 0
     while index <= len(words):
         text = words[index].text if index < len(words) else ","
         if text == "," and angles == 0:
             if not part and not grouped:
-                _refuse(source, words[0].start if words else 0, name, "a __shared__ declaration without a name")
+                _refuse(
+                    source, words[0].start if words else 0, name, "a __shared__ declaration without a name; add one"
+                )
             names.append((grouped or part)[-1])
             part, grouped = [], []
         elif text == "=" and angles == 0:
             _refuse(
-                source, words[index].start, name, "a __shared__ variable with an initializer, which CUDA does not allow"
+                source,
+                words[index].start,
+                name,
+                "a __shared__ variable with an initializer, which CUDA forbids; assign it in the kernel",
             )
         elif text == "<" and part:
             angles += 1
@@ -236,7 +244,7 @@ def _declarators(source: str, words: list[Token], name: str) -> list[Token]:
 
 
 def _text(words: list[Token], renamed: dict[int, str]) -> str:
-    """The tokens on one line, some of them renamed; those that touch still touch, as in `::`."""
+    """The tokens on one line, some of them renamed. Adjacent tokens stay adjacent, as in `::`."""
     text, end = "", words[0].start if words else 0
     for word in words:
         text += ("" if word.start == end else " ") + renamed.get(word.start, word.text)

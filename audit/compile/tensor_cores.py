@@ -1,4 +1,4 @@
-"""Which tensor-core model the instructions in a cubin obey. They decide it, not the PTX and not the architecture alone.
+"""The tensor-core model of the instructions in a cubin. The instructions decide it, not the PTX or the architecture.
 
 The models are those of audit/simt/tensor_core.md, named as the host build names them (`audit.compile.host`).
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 # f16 operands, f32 accumulators: (opcode, first and last architecture, model). HMMA.16816 is two steps of L=8 up to
-# sm_89, and one of L=16 on sm_90, where it was measured; HMMA.1688 was not, so that sm_90 has no model for it.
+# sm_89, and one step of L=16 on sm_90, as measured there. HMMA.1688 was not measured on sm_90 and has no model there.
 _KNOWN = (
     ("HMMA.884.F32", 70, 72, "sm_70"),
     ("HMMA.1688.F32", 75, 89, "sm_80"),
@@ -23,9 +23,9 @@ def is_tensor_core(opcode: str) -> bool:
 
 
 def model_of(opcode: str, arch: str) -> str | None:
-    """The model of one instruction in code for `arch` (sm_90, sm_90a); None where no model is known."""
-    found = re.fullmatch(r"sm_(\d+)[af]?", arch)
-    if found is None:
+    """The model of one instruction in code for `arch` (sm_90, sm_90a); None if no model is known."""
+    match = re.fullmatch(r"sm_(\d+)[af]?", arch)
+    if match is None:
         return None
-    shape, version = re.sub(r"\.STEP\d", "", opcode), int(found[1])  # an HMMA.884 is one of several steps of a product
+    shape, version = re.sub(r"\.STEP\d", "", opcode), int(match[1])  # an HMMA.884 is one of several steps of a product
     return next((model for name, first, last, model in _KNOWN if name == shape and first <= version <= last), None)

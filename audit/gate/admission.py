@@ -8,10 +8,10 @@ import msgspec
 
 from audit.capture.store import CaptureStore
 from audit.errors import CaptureError
-from audit.gate.policy import Policy
+from audit.gate.policy import Policy, allowed_signers
 from audit.gate.rule_conditions import first_names
 from audit.gate.verdict import WORST_FIRST, Condition, Standing
-from audit.plan import Backend, planned_variants
+from audit.plan import Backend, PlannedVariant, planned_variants
 from audit.project import Project
 from audit.records.bench import BenchRecord
 from audit.records.run import Audit, RunRecord
@@ -32,14 +32,14 @@ def admission_conditions(project: Project, policy: Policy, evidence: Sequence[Ve
 
 
 def _closed(project: Project, operator: Operator, evidence: Sequence[Verification]) -> Condition:
-    """A closed variant runs only when it is named: it is in no default plan, not even as a parent. The evidence that
+    """A closed variant runs only when it is named: no default plan audits it. The evidence that
     closed it must be in the project."""
     closed = {variant.name: variant for variant in operator.variants if variant.status == "closed"}
-    planned = {variant.name for variant in planned_variants(operator, ()) if variant.status == "closed"}
+    planned = {variant.name for variant in planned_variants(operator, ()) if _closed_by_default(variant)}
     plans = [one.record.plan for one in evidence if one.sound and isinstance(one.record, RunRecord)]
     for plan in plans:
         if plan.operator == operator.name and not plan.pruned:
-            planned |= {variant.name for variant in plan.variants if variant.status == "closed"}
+            planned |= {variant.name for variant in plan.variants if _closed_by_default(variant)}
     sentences = [
         f"{name}: its evidence is missing: {', '.join(absent)}"
         for name, variant in closed.items()
@@ -54,6 +54,11 @@ def _closed(project: Project, operator: Operator, evidence: Sequence[Verificatio
         verdict="fail" if planned else "inconclusive" if sentences else "pass",
         detail="; ".join(sentences),
     )
+
+
+def _closed_by_default(variant: PlannedVariant) -> bool:
+    """A closed variant that is audited, not one that another is merely compared with."""
+    return variant.status == "closed" and not variant.baseline_only
 
 
 def _absent(project: Project, paths: Iterable[str]) -> list[str]:
@@ -128,7 +133,7 @@ def _support(
     for path in (path for path in variant.evidence if path not in absent):
         for home in find_records(project.root / path):
             if (key := home.resolve()) not in verifications:
-                verifications[key] = verify(home, project)
+                verifications[key] = verify(home, project, allowed_signers(project, policy))
             one = verifications[key]
             if not one.sound:
                 objections.append(f"its evidence {path} cannot be used: {one.told()}")
@@ -161,7 +166,9 @@ def _newest(variant: str, operator: str, device: Backend, evidence: Iterable[Ver
     found: dict[str, Audit] = {}
     for record in sorted(records, key=lambda record: record.started):
         if (record.plan.backend, record.plan.operator) == (device, operator):
-            found |= {audit.case: audit for audit in record.audits if audit.variant == variant}
+            baselines = {one.label for one in record.plan.variants if one.baseline_only}
+            mine = [audit for audit in record.audits if audit.variant == variant and variant not in baselines]
+            found |= {audit.case: audit for audit in mine}
     return list(found.values())
 
 

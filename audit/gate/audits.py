@@ -27,7 +27,8 @@ def audit_conditions(evaluation: Evaluation, rule: AuditRule, shape: str) -> Ite
     """What a rule asks of one shape. Raises PlanError and CaptureError where its plan cannot be made."""
     plan = rule.plan(evaluation.project, shape)
     about = f"{shape} on {rule.device}"
-    audits = coverage.audits(plan, evaluation.evidence)
+    operator = evaluation.project.operators[plan.operator]
+    audits = coverage.audits(plan, operator, evaluation.evidence)
     witnesses = witnesses_of(audits)
     path = page_of(evaluation, witnesses)
     count = ResultCount.of(audits, lambda witness: _judge(evaluation, witness))
@@ -36,6 +37,7 @@ def audit_conditions(evaluation: Evaluation, rule: AuditRule, shape: str) -> Ite
     yield enough_cases(f"cases {about}", rule.minimum.cases, len(cases), path)
     yield from _captures(about, rule, plan, audits, path)
     yield _mutations(about, rule, plan, witnesses, path)
+    yield from _arguments(about, plan, witnesses, path)
     if witnesses:
         yield current_sources(evaluation, f"sources {about}", rule.device, witnesses)
 
@@ -44,7 +46,7 @@ def _judge(evaluation: Evaluation, witness: AuditWitness) -> tuple[State, str]:
     found = evaluation.accept(of_audit(witness.result, witness.record.plan, evaluation.relative(witness.by.path)))
     evaluation.found += found
     if witness.result.verdict == "pass":
-        return "good", ""
+        return ("inconclusive", f"lacks {'; '.join(witness.lacks)}") if witness.lacks else ("good", "")
     if found and all(one.accepted for one in found):
         return "accepted", ""
     return ("failed" if witness.result.verdict == "fail" else "inconclusive"), ""
@@ -85,3 +87,18 @@ def _mutations(about: str, rule: AuditRule, plan: Plan, witnesses: Sequence[Audi
         detail=f"no check tells a right result from {', '.join(missed)}" if missed else "",
         path=path,
     )
+
+
+def _arguments(about: str, plan: Plan, witnesses: Sequence[AuditWitness], path: str) -> Iterator[Condition]:
+    """The launch arguments that the default plan of a record cannot tell apart, if there are any."""
+    summaries = [witness.record.summary for witness in witnesses if witness.record.plan.shape == plan.shape]
+    pairs = dict.fromkeys(pair for summary in summaries for pair in summary.indistinguishable)
+    if pairs:
+        yield Condition(
+            name=f"arguments {about}",
+            required="any two of one type differ in some case",
+            measured=f"{len(pairs)} pairs are equal in every case",
+            verdict="inconclusive",
+            detail="; ".join(pairs),
+            path=path,
+        )

@@ -1,16 +1,17 @@
-"""Which evidence speaks for what a plan asks: of all that has a result for a case and a variant, the newest."""
+"""Which evidence speaks for what a plan asks: of all that has a result for a case and a variant, the best."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
-from audit.plan import Plan
-from audit.records.run import Audit, RunRecord
+from audit.plan import Plan, ancestors
+from audit.records.completeness import missing_results
+from audit.records.run import Audit, CaseRecord, RunRecord
 from audit.records.sanitize import SanitizePlan, SanitizeRecord, Tool, ToolCheck
 from audit.records.verify import Verification
-from audit.spec import Case
+from audit.spec import Case, Operator
 
 _Record = TypeVar("_Record", RunRecord, SanitizeRecord)
 _Result = TypeVar("_Result", Audit, ToolCheck)
@@ -24,11 +25,14 @@ class Witness(Generic[_Record, _Result]):
     record: _Record
     result: _Result
     case: Case
+    lacks: tuple[str, ...] = ()  # of the results and comparisons that the declaration asks for
 
     @property
     def current(self) -> bool:
         """Whether its sources, and its capture if it has one, are still those of the project."""
-        return self.result.build not in self.by.stale.builds and self.case.capture not in self.by.stale.captures
+        stale = self.by.stale
+        changed = stale.closure or self.result.build in stale.builds or self.case.capture in stale.captures
+        return not changed
 
 
 AuditWitness: TypeAlias = Witness[RunRecord, Audit]
@@ -41,23 +45,41 @@ Coverage: TypeAlias = Mapping[Pair, AnyWitness | None]
 """What speaks for each pair that a plan asks for, None where nothing does."""
 
 
-def audits(plan: Plan, evidence: Iterable[Verification]) -> Coverage[AuditWitness]:
-    """The coverage of a plan of audits.
+def audits(plan: Plan, operator: Operator, evidence: Iterable[Verification]) -> Coverage[AuditWitness]:
+    """The coverage of a plan of audits; what runs as a baseline only is not asked for.
 
-    A case that ran its first step alone does not speak for all steps, nor one of another architecture.
+    A case that ran its first step alone does not speak for all steps, nor one of another architecture. Of several
+    records the best speaks: one that holds every result and comparison that is asked for, of today's sources, and the
+    newest of these.
     """
     wanted = {case.id: case for case in plan.cases}
+    compared = {variant.name: set(ancestors(operator, variant)) for variant in operator.variants}
 
     def witnesses() -> Iterator[AuditWitness]:
         for verified, record in _newest_first(evidence, RunRecord, plan):
-            ran = {one.case.id: one.case for one in record.cases}
-            yield from (Witness(verified, record, one, ran[one.case]) for one in record.audits if one.case in ran)
+            ran = {one.case.id: one for one in record.cases}
+            for audit in record.audits:
+                if audit.case in ran:
+                    lacks = tuple(_lacking(record, audit, ran[audit.case], compared))
+                    yield Witness(verified, record, audit, ran[audit.case].case, lacks)
 
     def speaks(witness: AuditWitness) -> bool:
         want = wanted[witness.case.id]
         return witness.case.arch == want.arch and _has_steps(want, witness.case)
 
-    return _cover([(case.id, variant.label) for case in plan.cases for variant in plan.variants], witnesses(), speaks)
+    asked = [variant.label for variant in plan.variants if not variant.baseline_only]
+    return _cover([(case.id, name) for case in plan.cases for name in asked], witnesses(), speaks)
+
+
+def _lacking(record: RunRecord, audit: Audit, case: CaseRecord, compared: Mapping[str, set[str]]) -> Iterator[str]:
+    """What an audit lacks of all that the declaration asks for today: comparisons with an ancestor, and results."""
+    planned = next((variant for variant in record.plan.variants if variant.label == audit.variant), None)
+    known = compared.get(audit.variant, set())
+    if planned is None or (known and planned.parent is None):
+        yield "a comparison with its parent"
+    elif known and planned.parent not in known:
+        yield f"a comparison with an ancestor: it was compared with {planned.parent}"
+    yield from missing_results(record, audit, case)
 
 
 def checks(plan: SanitizePlan, tool: Tool, evidence: Iterable[Verification]) -> Coverage[ToolWitness]:
@@ -84,13 +106,20 @@ def _has_steps(wanted: Case, ran: Case) -> bool:
 def _cover(
     pairs: Iterable[Pair], witnesses: Iterable[AnyWitness], speaks: Callable[[AnyWitness], bool]
 ) -> Coverage[AnyWitness]:
-    """For each pair the first witness that speaks for it."""
+    """For each pair the best witness that speaks for it; of equal ones the first, since the newest come first."""
     found: dict[Pair, AnyWitness | None] = dict.fromkeys(pairs)
     for witness in witnesses:
         pair = (witness.result.case, witness.result.variant)
-        if pair in found and found[pair] is None and speaks(witness):
+        if pair not in found or not speaks(witness):
+            continue
+        best = found[pair]
+        if best is None or _rank(witness) > _rank(best):
             found[pair] = witness
     return found
+
+
+def _rank(witness: Witness[Any, Any]) -> tuple[bool, bool]:
+    return not witness.lacks, witness.current
 
 
 def _newest_first(

@@ -48,9 +48,8 @@ def decide(
         *suppression_conditions(evaluation),
     ]
     if accepted:
-        seen = {found.fingerprint for found in evaluation.found}
         whole = not any(condition.verdict == "inconclusive" for condition in conditions)
-        conditions.append(baseline.condition(accepted, seen, today, baseline_file, whole=whole))
+        conditions.append(baseline.condition(accepted, evaluation.found, today, baseline_file, whole=whole))
     return Gate(
         schema=SCHEMA,
         kind="gate",

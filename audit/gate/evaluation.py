@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from audit.gate.baseline import AcceptedFinding
 from audit.gate.policy import Policy
 from audit.gate.verdict import GateFinding
 from audit.project import Project
@@ -19,7 +20,7 @@ from audit.sanitize.suppressions import declared
 
 @dataclass
 class Evaluation:
-    """`accepted` maps fingerprints of the baseline in force to their reasons; `today` decides what is expired.
+    """`accepted` are the entries of the baseline in force; `today` decides what is expired.
 
     The rules add the findings and the sessions that they use to `found` and `sessions`.
     """
@@ -27,7 +28,7 @@ class Evaluation:
     project: Project
     policy: Policy
     evidence: Sequence[Verification]
-    accepted: dict[str, str]
+    accepted: Sequence[AcceptedFinding]
     today: date
     suppressions: tuple[Suppression, ...] = ()
     found: list[GateFinding] = field(default_factory=list)
@@ -44,6 +45,5 @@ class Evaluation:
 
     def accept(self, found: Sequence[GateFinding]) -> list[GateFinding]:
         """The findings, each with the reason for which the baseline accepts it."""
-        return [
-            msgspec.structs.replace(one, accepted=self.accepted.get(one.fingerprint, one.accepted)) for one in found
-        ]
+        reasons = (next((entry.reason for entry in self.accepted if entry.matches(one)), one.accepted) for one in found)
+        return [msgspec.structs.replace(one, accepted=reason) for one, reason in zip(found, reasons, strict=True)]

@@ -1,25 +1,29 @@
 """Findings of records as the gate reports them: with lines of the sources, and fingerprints that stay.
 
-A fingerprint holds nothing that changes when lines move or other threads take part: of a sanitizer's finding the tool,
-kind, kernel and, of each side, file, function and the text of the line; of a failed check its name, variant and case.
+A fingerprint covers what was found, and nothing that changes when lines move or other threads take part. Of a
+sanitizer's finding it covers the tool, kind, kernel and, of each side, file, function and the text of the line and its
+neighbours; of a failed check its name, variant and case, the kind of its failure, the buffers and the magnitude.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from audit.checks.result import Result
+from audit.checks.result import LargestDifference, Result
 from audit.compile.identity import BuildIdentity, sha256_of_file
 from audit.gate.verdict import GateFinding, Place
-from audit.plan import Plan
+from audit.plan import Backend, Plan
 from audit.records.run import Audit
 from audit.records.sanitize import Side, ToolCheck, ToolFinding, told
 
 _SHORTENED = 16
+_LONGEST = 200
+_FOLDERS = re.compile(r"(?:/[^\s/:]+)+/")  # of an absolute path: that of a scratch folder is another each time
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
 
 
@@ -38,11 +42,50 @@ def of_audit(audit: Audit, plan: Plan, evidence: str) -> tuple[GateFinding, ...]
             variant=audit.variant,
             case=audit.case,
             places=(Place(source),) if source else (),
-            fingerprint=_digest("check", check, audit.variant, audit.case),
+            fingerprint=_digest("check", check, audit.variant, audit.case, failure(results, plan.backend)),
             evidence=evidence,
+            found=failure(results, plan.backend),
         )
         for check, results in by_check.items()
     )
+
+
+def failure(results: Sequence[Result], backend: Backend) -> str:
+    """What a check found over all steps: the verdict, what kind of failure in which steps, and on which backend."""
+    kinds: dict[str, list[str]] = {}
+    for result in results:
+        kinds.setdefault(f"{result.verdict}: {_kind(result)}", []).append(result.step)
+    parts = []
+    for kind, steps in sorted(kinds.items()):
+        named = ", ".join(dict.fromkeys(step for step in steps if step))
+        parts.append(f"{kind} (in {named})" if named else kind)
+    return f"{'; '.join(parts)} on {backend}"
+
+
+def _kind(result: Result) -> str:
+    """A crash by its message, a time-out, bytes by buffer and magnitude, a bound by how far it is exceeded."""
+    if result.largest:
+        return " and ".join(map(_apart, result.largest))
+    if result.check.startswith(("error", "probe")) and result.measured and result.limit:
+        return f"outside of its limit by {_magnitude(result.measured.value, result.limit.value)}"
+    first = result.detail.partition("\n")[0]
+    what = first if first.startswith("crashed") else first.partition(";")[0]
+    return _NUMBER.sub("#", _FOLDERS.sub("", what))[:_LONGEST]
+
+
+def _apart(one: LargestDifference) -> str:
+    size = "not in numbers" if one.absolute is None else f"up to {_power(one.absolute.value)}"
+    ulp = "" if one.ulp is None else f" or {_power(one.ulp)} ulp"
+    return f"{one.buffer} differs by {size}{ulp}{', with NaN on one side' if one.nan_on_one_side else ''}"
+
+
+def _magnitude(measured: float, limit: float) -> str:
+    return f"up to {_power(measured / limit)} times" if limit > 0 and math.isfinite(measured) else "no finite factor"
+
+
+def _power(value: float) -> str:
+    """The least power of ten that is not below a value."""
+    return f"1e{math.ceil(math.log10(value))}" if 0 < value < math.inf else f"{value:g}"
 
 
 def of_session(
@@ -56,6 +99,7 @@ def of_session(
         base = fingerprint(finding, build, root)
         seen[base] = nth = seen.get(base, 0) + 1
         sides = [side for side in finding.sides if side.file]
+        place = " and ".join(f"{side.file}: {_line(side, build, root) or 'no line'}" for side in sides)
         found.append(
             GateFinding(
                 rule=f"{finding.tool}/{finding.kind}",
@@ -67,6 +111,7 @@ def of_session(
                 or ((Place(build.source),) if build else ()),
                 fingerprint=base if nth == 1 else _digest(base, str(nth)),
                 evidence=evidence,
+                found=f"{finding.kind} in {finding.kernel}{f' at {place}' if place else ''}",
             )
         )
     return tuple(found)
@@ -75,24 +120,40 @@ def of_session(
 def fingerprint(finding: ToolFinding, build: BuildIdentity | None, root: Path) -> str:
     """Of one finding, by what does not move."""
     sides = [
-        (_NUMBER.sub("#", side.what), side.function, side.file, _text(side, build, root)) for side in finding.sides
+        (_NUMBER.sub("#", side.what), side.function, side.file, *_around(side, build, root)) for side in finding.sides
     ]
-    return _digest(finding.tool, finding.kind, finding.kernel, *(word for side in sorted(sides) for word in side))
+    backend = build.backend if build else ""
+    words = (word for side in sorted(sides) for word in side)
+    return _digest(finding.tool, finding.kind, finding.kernel, backend, *words)
 
 
-def _text(side: Side, build: BuildIdentity | None, root: Path) -> str:
-    """The line as it stands in the source that was built, its spaces made one; empty where that is not here."""
-    if build is None or side.file not in build.sources or side.line < 1:
-        return ""
-    lines = _lines(root / side.file, build.sources[side.file])
-    return " ".join(lines[side.line - 1].split()) if side.line <= len(lines) else ""
+def _around(side: Side, build: BuildIdentity | None, root: Path) -> tuple[str, ...]:
+    """The lines before, at and after a place, as they stand in the source that was built: another line of the same text
+    has other neighbours. Its number where that source is not here."""
+    here = _source(side, build, root)
+    if not 1 <= side.line <= len(here):
+        return ("", f"line {side.line}", "")
+    before = next(filter(None, reversed(here[: side.line - 1])), "")
+    return (before, here[side.line - 1], next(filter(None, here[side.line :]), ""))
+
+
+def _line(side: Side, build: BuildIdentity | None, root: Path) -> str:
+    here = _source(side, build, root)
+    return here[side.line - 1] if 1 <= side.line <= len(here) else ""
+
+
+def _source(side: Side, build: BuildIdentity | None, root: Path) -> tuple[str, ...]:
+    """The lines of the source that was built, their spaces made one; none where another one stands here."""
+    if build is None or side.file not in build.sources:
+        return ()
+    return _lines(root / side.file, build.sources[side.file])
 
 
 @lru_cache(maxsize=256)
 def _lines(file: Path, digest: str) -> tuple[str, ...]:
     if not file.is_file() or sha256_of_file(file) != digest:
         return ()
-    return tuple(file.read_text(encoding="utf-8", errors="replace").split("\n"))
+    return tuple(" ".join(line.split()) for line in file.read_text(encoding="utf-8", errors="replace").split("\n"))
 
 
 def _sentence(results: list[Result]) -> str:

@@ -6,6 +6,7 @@ baseline = "gate.toml"              # accepted findings, see `audit.gate.baselin
 [tool.kernel-audit.gate.everyday]   # the policy that is used unless --policy names another
 stale = "warn"                      # evidence of a device whose sources have changed since: warn or fail
 retained = ["reports"]              # folders of evidence that cannot be made here
+signed-by = "allowed_signers"       # who must have signed every record that the gate did not make itself
 
 [[tool.kernel-audit.gate.everyday.audits]]
 shapes = ["q1", "q6"]
@@ -25,7 +26,8 @@ stale = "fail"
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -124,14 +126,21 @@ class SanitizeRule(_Rule, frozen=True, forbid_unknown_fields=True, rename="kebab
 
 
 class Policy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab", kw_only=True):
-    """One policy of the table. `defaults` are the statuses that a default variant may have; an admitted one needs
+    """One policy of the table. `signed_by` is a file of allowed signers in the project; None: nothing need be signed.
+    `defaults` are the statuses that a default variant may have; an admitted one needs
     evidence, too."""
 
     audits: tuple[AuditRule, ...] = ()
     sanitizers: tuple[SanitizeRule, ...] = ()
     retained: tuple[str, ...] = ()  # empty: the project's folder of reports
     stale: Literal["warn", "fail"] = "fail"
+    signed_by: Annotated[str, msgspec.Meta(min_length=1)] | None = None
     defaults: tuple[Status, ...] = ("control", "admitted")
+
+
+def allowed_signers(project: Project, policy: Policy) -> Path | None:
+    """The file of allowed signers that a policy names, if it names one."""
+    return None if policy.signed_by is None else project.root / policy.signed_by
 
 
 def load_policy(project: Project, name: str) -> Policy:
@@ -156,6 +165,12 @@ def load_policy(project: Project, name: str) -> Policy:
             raise ProjectError(
                 f"{_where(project, name)}: retained: expected a folder inside the project, but got {place!r}"
             )
+    signers = allowed_signers(project, policy)
+    if signers and not (signers.resolve().is_relative_to(project.root) and signers.is_file()):
+        raise ProjectError(
+            f"{_where(project, name)}: signed-by: expected a file of allowed signers inside the project, but got "
+            f"{policy.signed_by!r}"
+        )
     return policy
 
 

@@ -121,7 +121,9 @@ def current_sources(evaluation: Evaluation, name: str, device: Backend, witnesse
         required="those of the project now",
         measured=f"{len(changed)} of {len(variants)} variants stale" if changed else "the same",
         verdict=standing if changed else "pass",
-        detail=f"{', '.join(changed)}: {'; '.join(sentences)}; run them again" if changed else "",
+        detail=f"{', '.join(changed)}: {first_names('changed since:', [*sentences])}; run them again"
+        if changed
+        else "",
         path=page_of(evaluation, witnesses),
     )
 

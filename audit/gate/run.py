@@ -14,9 +14,10 @@ from audit.gate import baseline, coverage
 from audit.gate.coverage import AnyWitness, Coverage
 from audit.gate.decision import decide
 from audit.gate.formats.html import html, links_from
-from audit.gate.policy import AuditRule, Policy, SanitizeRule, baseline_path, load_policy
+from audit.gate.policy import AuditRule, Policy, SanitizeRule, allowed_signers, baseline_path, load_policy
 from audit.gate.verdict import Gate
 from audit.project import Project
+from audit.records.signature import require_signers
 from audit.records.verify import Verification, find_records, verify
 from audit.report import pages, write_page
 from audit.run import run
@@ -48,11 +49,16 @@ def gate(
     """
     began = datetime.now(UTC)
     policy, accepted = load_policy(project, name), baseline.load_baseline(project)
-    evidence = [verify(home, project) for place in policy.retained for home in _below(project.root / place)]
+    if (signers := allowed_signers(project, policy)) is not None:
+        require_signers(signers)
+    evidence = [verify(home, project, signers) for place in policy.retained for home in _below(project.root / place)]
     known = {one.path.resolve() for one in evidence}
-    evidence += [verify(home, project) for path in given for home in _given(path) if home.resolve() not in known]
-    runner = _Runner(project, evidence, runs or project.runs, command, log)
-    fresh = [verify(path, project) for path in runner.run(policy)] if may_run and not given else []
+    evidence += [
+        verify(home, project, signers) for path in given for home in _given(path) if home.resolve() not in known
+    ]
+    may_run = may_run and not given
+    runner = _Runner(project, evidence, runs or (project.own_runs() if may_run else project.runs), command, log)
+    fresh = [verify(path, project) for path in runner.run(policy)] if may_run else []
     verdict = decide(
         project,
         name,
@@ -97,7 +103,9 @@ class _Runner:
 
     def _audit(self, rule: AuditRule, shape: str) -> Path | None:
         plan = rule.plan(self.project, shape)
-        if rule.device == "cuda" and _current(coverage.audits(plan, self.evidence)):
+        if rule.device == "cuda" and _current(
+            coverage.audits(plan, self.project.operators[plan.operator], self.evidence)
+        ):
             return None
         self.log(f"audit of {shape} on {rule.device}: {plan.audits} planned")
         record, path = run(self.project, plan, self.runs, self.command)
@@ -122,7 +130,7 @@ class _Runner:
 
 def _current(covered: Coverage[AnyWitness]) -> bool:
     """Whether evidence of today's sources speaks for all that a plan asks for."""
-    return all(witness is not None and witness.current for witness in covered.values())
+    return all(witness is not None and witness.current and not witness.lacks for witness in covered.values())
 
 
 def _has_gpu() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Literal
 
@@ -45,6 +46,25 @@ class GateFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fingerprint: str  # the same after lines have moved, and for other threads
     evidence: str  # the folder that holds it
     accepted: str = ""  # the reason, where a baseline entry or a suppression accepts it
+    found: str = ""  # what was found: the kind of failure and its place, without what changes from run to run
+
+    @property
+    def entry(self) -> str:
+        """The entry of the baseline that accepts it, but for a reason and a last day, which people write."""
+        lines = {
+            "fingerprint": self.fingerprint,
+            "check": self.rule,
+            "variant": self.variant,
+            "case": self.case,
+            "found": self.found,
+        }
+        return "\n".join(["[[accepted]]", *(f"{name} = {_quoted(text)}" for name, text in lines.items())])
+
+
+def _quoted(text: str) -> str:
+    """A string as TOML takes it; no character of it can end a line or hide."""
+    quoted = json.dumps(text, ensure_ascii=False)
+    return "".join(each if each.isprintable() else f"\\U{ord(each):08X}" for each in quoted)
 
 
 class Gate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

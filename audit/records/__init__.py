@@ -1,1 +1,1 @@
-"""Evidence: the immutable record of one run."""
+"""Records of runs: immutable, verified when they are read."""

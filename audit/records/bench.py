@@ -1,4 +1,4 @@
-"""The record of one bench. Times are milliseconds of one replay: the working set once, all its layers."""
+"""The record of one bench. Times are milliseconds of one replay: all layers of the working set once."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import msgspec
 
 from audit.checks.result import Verdict
 from audit.compile.identity import BuildIdentity
+from audit.records.closure import Closure
 from audit.records.kind import Draft, Headline, Kind
 from audit.records.machine import Machine
 
-SCHEMA = 1
+SCHEMA = 2
+OLDER = (1,)
+"""Versions that are still read. Schema 2 added what decided the bytes beside the CUDA sources."""
 
 
 class Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How it was timed: an arm's figure of one trial is the mean of `replays` replays between two device events."""
+    """The method of timing: one trial of an arm is the mean of `replays` replays between two device events."""
 
     layers: int
     warm_ups: int = 5
@@ -26,16 +29,16 @@ class Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Bandwidth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Bytes per second, read and written bytes both counted, of one pass over `nbytes` bytes of each array."""
+    """Bytes per second, read and written, of one pass over two arrays of `nbytes` bytes."""
 
     nbytes: int
     copy: float  # device to device, by the driver
     compare: float  # this tool's comparison of two arrays
-    torch_equal: float | None  # torch.equal of the same two arrays, where torch is installed
+    torch_equal: float | None  # torch.equal of the same arrays, if torch is installed
 
 
 class ComparedBytes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All layers of a variant compared with its parent's at one context, on the device, before anything is timed."""
+    """All layers of a variant compared with its parent's at one context, on the device, before timing."""
 
     variant: str
     parent: str
@@ -45,7 +48,7 @@ class ComparedBytes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Error(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first layer's output against FP64."""
+    """The error of the first layer's output against FP64."""
 
     name: str  # of a variant or a peer
     context: int
@@ -55,34 +58,34 @@ class Error(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Three arms timed in turn: A, B and A once more (the order reversed in every other trial). A figure a trial."""
+    """Three arms timed in turn: A, B and A again, in reverse order in every other trial. One figure for each trial."""
 
-    a: str  # the variant that is compared with
+    a: str  # the variant to compare with
     b: str  # a variant or a peer
     b_is_peer: bool
     a_ms: tuple[float, ...]
     b_ms: tuple[float, ...]
-    again_ms: tuple[float, ...]  # A's second arm, a graph of its own
+    again_ms: tuple[float, ...]  # A's second arm, another graph
 
 
 class TimedContext(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything timed at one context; `moved` is what one replay has to move at least, in bytes."""
+    """Everything timed at one context; `moved` is the least number of bytes that one replay must move."""
 
     context: int
     moved: int
     pairs: tuple[Pair, ...]
-    peer_moved: dict[str, int] = {}  # a peer's own least bytes, where its storage is another
+    peer_moved: dict[str, int] = {}  # a peer's own least bytes, if its storage differs
 
 
 class SkippedArm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A variant or peer that was not timed, and why."""
+    """A variant or peer that was not timed, and the reason."""
 
     name: str
     why: str
 
 
 class BenchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything about one bench."""
+    """The record of one bench."""
 
     schema: int
     kind: Literal["bench"]
@@ -104,14 +107,15 @@ class BenchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     skipped: tuple[SkippedArm, ...]
     peers: dict[str, str]  # peer -> its package and version
     seconds: float
+    closure: Closure | None = None  # what decided it beside the sources; records of older versions have none
 
 
 CURVE = "curve.json"
-"""The frozen curve that the bench was compared with, where there was one."""
+"""The frozen curve that the bench was compared with, if any."""
 
 
 def draft(runs: Path, shape: str) -> Draft:
-    """The folder of a bench in the making."""
+    """The unfinished folder of a bench."""
     return Draft(runs, KIND, f"bench-{shape}", {})
 
 
@@ -121,7 +125,7 @@ def _lacks(record: BenchRecord) -> Iterator[str]:
 
 
 def _disagrees(record: BenchRecord, files: Mapping[str, bytes]) -> Iterator[str]:  # noqa: ARG001
-    compared = {(one.variant, one.context): one for one in record.checked}
+    compared = {(check.variant, check.context): check for check in record.checked}
     for point in record.points:
         for pair in point.pairs:
             where = f"{pair.b} beside {pair.a} at {point.context:,} tokens"
@@ -129,23 +133,26 @@ def _disagrees(record: BenchRecord, files: Mapping[str, bytes]) -> Iterator[str]
             if trials != {record.method.trials}:
                 yield f"{where}: expected {record.method.trials} trials of each arm, but got {sorted(trials)}"
             if not all(ms > 0 for ms in (*pair.a_ms, *pair.b_ms, *pair.again_ms)):
-                yield f"{where}: a time that is not above zero"
+                yield f"{where}: expected positive times, but some are not"
             ours = [pair.a] if pair.b_is_peer else [pair.a, pair.b]
-            yield from (f"{where}: no build of {name} is recorded" for name in ours if name not in record.builds)
+            yield from (f"{where}: the build of {name} is not recorded" for name in ours if name not in record.builds)
             if pair.b_is_peer and pair.b not in record.peers:
                 yield f"{where}: the peer's package is not recorded"
             for name in ours:
-                if (one := compared.get((name, point.context))) and one.differing:
-                    yield f"{where}: timed, though {one.differing} bytes of {name} differ"
+                if (check := compared.get((name, point.context))) and check.differing:
+                    yield f"{where}: timed, although {check.differing} bytes of {name} differ"
 
 
 def _headline(record: BenchRecord) -> Headline:
-    """Times have no verdict; the bytes that were compared before have one."""
-    differing = [one for one in record.checked if one.differing]
+    """The verdict is that of the compared bytes; times have none."""
+    differing = [check for check in record.checked if check.differing]
     verdict: Verdict = "fail" if differing else "pass" if record.points and record.checked else "inconclusive"
-    pairs, compared = sum(len(point.pairs) for point in record.points), sum(one.nbytes for one in record.checked)
-    total = sum(one.differing for one in differing)
-    named = [f"{one.variant} at {one.context:,} tokens: {one.differing:,} of {one.nbytes:,} bytes" for one in differing]
+    pairs, compared = sum(len(point.pairs) for point in record.points), sum(check.nbytes for check in record.checked)
+    total = sum(check.differing for check in differing)
+    named = [
+        f"{check.variant} at {check.context:,} tokens: {check.differing:,} of {check.nbytes:,} bytes"
+        for check in differing
+    ]
     problem = "" if verdict == "pass" else "nothing was timed, or no bytes were compared"
     return Headline(
         operator=record.operator,
@@ -162,7 +169,7 @@ KIND = Kind(
     title="a bench",
     file="bench.json",
     record=BenchRecord,
-    schemas=(SCHEMA,),
+    schemas=(SCHEMA, *OLDER),
     beside=(),
     lacks=_lacks,
     disagrees=_disagrees,

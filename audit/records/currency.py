@@ -1,4 +1,4 @@
-"""Are the sources and captures that evidence records still those of the project's working tree?"""
+"""Compares the sources and captures in a record with those of the project's working tree."""
 
 from __future__ import annotations
 
@@ -11,33 +11,45 @@ from audit.capture.store import CaptureStore
 from audit.compile.identity import BuildIdentity, sha256_of_file
 from audit.errors import CaptureError
 from audit.project import Project
+from audit.records.closure import changes
 from audit.records.kinds import Record, kind_of
 
 _OF_A_REVISION = re.compile(r".+@[0-9a-f]{12}-.+")
 
 
 class Staleness(msgspec.Struct, frozen=True):
-    """What has changed since: source -> how, capture -> how, and the builds that the sources went into."""
+    """The changes since a record: source -> change, capture -> change, builds that use changed sources, and whatever
+    else decided the verdict -> change."""
 
     sources: dict[str, str] = {}
     captures: dict[str, str] = {}
     builds: tuple[str, ...] = ()
+    closure: dict[str, str] = {}
 
     def told(self) -> tuple[str, ...]:
-        """Each file or capture with what became of it."""
-        return tuple(f"{name} {how}" for name, how in (*self.sources.items(), *self.captures.items()))
+        """Each changed file or capture with its change."""
+        return tuple(
+            f"{name} {how}" for name, how in (*self.sources.items(), *self.captures.items(), *self.closure.items())
+        )
 
 
 def stale(record: Record, project: Project) -> Staleness:
-    """What a record's builds and captures were made from, where that is another thing now.
+    """The sources of a record's builds, its captures, and what else decided it, that have changed since.
 
-    Builds of another git revision are compared with nothing: their sources are that revision's.
+    Builds of another git revision are not compared, because their sources are those of that revision.
     """
     builds = {key: build for key, build in record.builds.items() if not _OF_A_REVISION.fullmatch(key)}
     sources = dict(_sources(builds, project))
     changed = tuple(key for key, build in builds.items() if sources.keys() & build.sources.keys())
     captures = dict(_captures(kind_of(record).captures(record), project))
-    return Staleness(sources, captures, changed)
+    return Staleness(sources, captures, changed, dict(_closure(record, project)))
+
+
+def _closure(record: Record, project: Project) -> Iterator[tuple[str, str]]:
+    if record.closure is None:
+        yield "the record", "is of a version that did not record what decided it beside its sources"
+        return
+    yield from changes(record.closure, project, kind_of(record).headline(record).operator)
 
 
 def _sources(builds: Mapping[str, BuildIdentity], project: Project) -> Iterator[tuple[str, str]]:
@@ -63,7 +75,7 @@ def _captures(used: Mapping[str, str | None], project: Project) -> Iterator[tupl
     if not used:
         return
     if project.captures is None:
-        yield from ((name, "is gone: the project names no captures") for name in used)
+        yield from ((name, "is gone: [tool.kernel-audit] names no folder of captures") for name in used)
         return
     captures = CaptureStore(project.captures)
     for name, digest in used.items():
@@ -73,4 +85,4 @@ def _captures(used: Mapping[str, str | None], project: Project) -> Iterator[tupl
             yield name, f"cannot be loaded: {error}"
             continue
         if loaded.manifest_sha256 != digest:
-            yield name, "has changed: its manifest is another"
+            yield name, "has changed: its manifest has another sha256"

@@ -1,4 +1,4 @@
-"""What every kind derives again to see whether a record agrees with itself."""
+"""Comparisons of a record's parts with the ones derived from its results, for every kind."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from audit.records.folder import RULES
 
 
 def differs(raw: bytes, plan: msgspec.Struct, kind: type[msgspec.Struct]) -> bool:
-    """Whether JSON is anything but the plan that a record holds."""
+    """Whether the JSON differs from a record's plan."""
     try:
         return foreign.decode(raw, kind, rules=RULES) != plan
     except ForeignError:
@@ -20,7 +20,7 @@ def differs(raw: bytes, plan: msgspec.Struct, kind: type[msgspec.Struct]) -> boo
 
 
 def fields(what: str, written: msgspec.Struct, derived: msgspec.Struct) -> Iterator[str]:
-    """Each field in which two records of one kind differ."""
+    """A sentence for each field in which a record differs from the derived one."""
     for name in written.__struct_fields__:
-        if (says := getattr(written, name)) != (makes := getattr(derived, name)):
-            yield f"{what}: {name} is written as {says!r}, but the results make {makes!r}"
+        if (recorded := getattr(written, name)) != (expected := getattr(derived, name)):
+            yield f"{what}: {name} is recorded as {recorded!r}, but the results give {expected!r}"

@@ -1,7 +1,8 @@
-"""A folder of evidence on disk, whatever its record is: written aside, renamed when whole, never overwritten.
+"""The folder of a record on disk: written aside, renamed when complete, never overwritten.
 
-A run writes into `.<name>.partial`; nothing that a reader accepts exists before the last rename. A whole folder
-lists every file in SHA256SUMS, readable by `sha256sum -c`.
+A run writes into `.<name>.partial`, which no reader accepts; the last step renames it. A complete folder lists every
+file in SHA256SUMS, which `sha256sum -c` can check. Its page is rendered afterwards and added: whatever goes wrong with
+a page costs no record.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Collection, Mapping
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -26,7 +30,10 @@ from audit.records.packing import SIZE_LIMIT
 
 REPORT, SUMS = "report.html", "SHA256SUMS"
 _LINE = re.compile(rb"(?P<digest>[0-9a-f]{64})  (?P<name>[^\n\0]+)")
+_RENDERED = re.compile(r"report\.html|(?:errors|metrics|cases|inputs)-(?P<digest>[0-9a-f]{16})\.csv")
+_MARKS = (SUMS, "statement.json", "plan.json", "evidence.json", "sanitize.json", "bench.json")
 _NAMES_TRIED = 100
+_LINE_SHOWN = 2000
 MOST_LISTED = 2**20
 """Bytes of SHA256SUMS."""
 
@@ -86,18 +93,20 @@ _Record = TypeVar("_Record")
 
 
 class Partial:
-    """A run's folder while it runs. `seal` makes it evidence; without that it stays a visible partial.
+    """A run's folder during the run. `seal` completes it; without that it stays a visible partial folder.
 
-    `first` is what stands in it before anything runs. Raises EvidenceError where `runs` cannot be written.
+    `first` holds the files to write before anything runs. Raises EvidenceError if `runs` is not writable, or lies in a
+    record.
     """
 
     def __init__(self, runs: Path, label: str, first: Mapping[str, bytes]) -> None:
+        require_outside(runs, "another folder with --out")
         now = datetime.now(UTC)
         self.started = now.isoformat(timespec="seconds")
         self.first = dict(first)
         try:
-            _make(runs)
-            self.final, self.folder = _claimed(runs, f"{now:%Y%m%dT%H%M%SZ}-{label}")
+            runs.mkdir(parents=True, exist_ok=True)
+            self.final, self.folder = _claim(runs, f"{now:%Y%m%dT%H%M%SZ}-{label}")
             for name, content in first.items():
                 write(self.folder / name, content)
         except OSError as error:
@@ -106,91 +115,193 @@ class Partial:
             ) from None
 
     def seal(self, files: Mapping[str, bytes]) -> Path:
-        """Write the files beside the first ones, flush them to disk, rename; the whole folder."""
-        whole = {**files, **self.first}
+        """Write the files beside the first ones, flush them to disk, and rename the folder. Returns it."""
+        all_files = {**files, **self.first}
         try:
-            for name in whole.keys() - self.first.keys():
-                write(self.folder / name, whole[name])
-            write(self.folder / SUMS, sums(whole))
+            for name in all_files.keys() - self.first.keys():
+                write(self.folder / name, all_files[name])
+            write(self.folder / SUMS, sums(all_files))
             flush_folder(self.folder)
             self.folder.rename(self.final)
             flush_folder(self.final.parent)
         except OSError as error:
-            raise EvidenceError(f"{self.folder}: evidence could not be completed ({error.strerror})") from None
+            raise EvidenceError(
+                f"{self.folder}: evidence could not be completed ({error.strerror}); free space or permissions, then "
+                "run again"
+            ) from None
         return self.final
 
 
 def verified(folder: Path, wanted: Collection[str] | None = None) -> dict[str, bytes]:
-    """Those of the wanted files that are listed (None: all), unpacked, after every listed file was found unchanged.
+    """The wanted files of a folder (None: all listed ones), unpacked, after a check of every listed file.
 
-    EvidenceError says what is wrong with the folder.
+    Raises EvidenceError if the folder is altered or incomplete.
     """
     if folder.name.endswith(".partial"):
-        raise EvidenceError(f"{folder}: this run did not finish; it is no evidence")
-    found = {}
+        raise EvidenceError(f"{folder}: this run did not finish, so its folder is incomplete; run it again")
+    files = {}
     for name, recorded in listed(folder).items():
         file = folder / name
-        if (content := plain_content(folder, name)) is None:
+        content = read_listed(folder, name)
+        if content is None:
             raise EvidenceError(f"{file}: listed in {SUMS}, but missing, too large, or not a plain file of this folder")
         if hashlib.sha256(content).hexdigest() != recorded:
             raise EvidenceError(f"{file}: expected sha256 {recorded[:16]}..., but the file differs: it was altered")
         if wanted is None or packing.plain(name) in wanted:
-            found[packing.plain(name)] = packing.unpacked(name, content, folder)
-    return found
+            files[packing.plain(name)] = packing.unpacked(name, content, folder)
+    return files
 
 
-def plain_content(folder: Path, name: str) -> bytes | None:
-    """What a listed file holds; None where it is no plain file of that folder, or too large."""
-    try:
-        return foreign.read(folder / name, SIZE_LIMIT) if Path(name).name == name else None
-    except ForeignError:
-        return None
-
-
-def require(found: Mapping[str, bytes], names: Collection[str], folder: Path) -> None:
-    """Raise EvidenceError where a name is not among what was found."""
-    if not all(name in found for name in names):
-        raise EvidenceError(f"{folder / SUMS}: expected {' and '.join(names)} to be listed")
+def require(files: Mapping[str, bytes], names: Collection[str], folder: Path) -> None:
+    """Raise EvidenceError unless all names are among the files."""
+    if missing := [name for name in names if name not in files]:
+        raise EvidenceError(
+            f"{folder / SUMS}: expected {' and '.join(names)} to be listed, but it lacks {' and '.join(missing)}"
+        )
 
 
 def encode(record: msgspec.Struct) -> bytes:
-    """A record as the JSON that stands on disk."""
+    """The JSON of a record, as written to disk."""
     return msgspec.json.format(msgspec.json.encode(record), indent=1)
 
 
 def decode(raw: bytes, where: Path, kind: type[_Record], schema: int, *older: int) -> _Record:
-    """A record from its JSON, the schema version checked first; EvidenceError for any other or malformed.
+    """A record from its JSON. Raises EvidenceError for malformed JSON or an unknown schema version.
 
-    `older` versions are read too: what they lack has a default.
+    `older` versions are accepted too; fields that they lack have defaults.
     """
     try:
         version = foreign.decode(raw, _Versioned, rules=RULES).schema
         if version not in (schema, *older):
-            raise EvidenceError(f"{where}: expected schema {schema}, but got {version}; use a version that knows it")
+            raise EvidenceError(
+                f"{where}: expected schema {schema}, but got {version}; use a version of kernel-audit that knows it"
+            )
         return msgspec.json.decode(raw, type=kind)
     except (ForeignError, msgspec.DecodeError) as error:
         raise EvidenceError(f"{where}: {one_line(error)}") from None
 
 
 def latest(runs: Path, *records: str) -> Path:
-    """The newest whole folder in a runs folder that holds one of these records."""
-    whole = {path.parent for record in records for path in runs.glob(f"*/{record}*")}
-    seen = sorted(folder for folder in whole if not folder.name.startswith("."))
-    if not seen:
-        raise EvidenceError(f"{runs}: no evidence there yet; make some with `audit run --shape NAME`")
-    return seen[-1]
+    """The newest complete folder in a runs folder that holds one of these records."""
+    folders = {path.parent for record in records for path in runs.glob(f"*/{record}*")}
+    complete = sorted(folder for folder in folders if not folder.name.startswith("."))
+    if not complete:
+        raise EvidenceError(f"{runs}: expected a record, but there is none; make one with `audit run --shape NAME`")
+    return complete[-1]
 
 
 def write(path: Path, content: bytes) -> None:
-    """Write a new file and flush it to disk; FileExistsError where there is one."""
+    """Write a new file and flush it to disk. Raises FileExistsError if it exists."""
     with path.open("xb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
 
 
+def read_listed(folder: Path, name: str) -> bytes | None:
+    """What a listed file holds; None where it is missing, too large, or not a plain file of this very folder."""
+    try:
+        return foreign.read(folder / name, SIZE_LIMIT) if Path(name).name == name else None
+    except ForeignError:
+        return None
+
+
+def is_rendered(name: str) -> bool:
+    """Whether a file of that name is a page, or a table beside one: made from a record, and no evidence itself."""
+    return _RENDERED.fullmatch(name) is not None
+
+
+def names_its_content(name: str, content: bytes) -> bool:
+    """Whether a table beside a page is the one that its name carries the digest of."""
+    found = _RENDERED.fullmatch(name)
+    return found is not None and found["digest"] == hashlib.sha256(content).hexdigest()[:16]
+
+
+def add_pages(home: Path, render: Callable[[], Mapping[str, bytes]]) -> None:
+    """Render the pages of a sealed folder and list them in it. What goes wrong is reported on stderr, and is no error:
+    the record is complete."""
+    try:
+        _add(home, render())
+    except Exception as error:
+        reason = str(error) or type(error).__name__
+        line = f"audit: the page of {home} was not written: {reason}; the record is complete: `audit report {home}`"
+        try:
+            sys.stderr.write(f"{one_line(line, _LINE_SHOWN)}\n")
+        except (OSError, ValueError, AttributeError):  # closed
+            return
+
+
+def page_in(home: Path) -> Path | None:
+    """The page in a folder, if it has one."""
+    page = home / REPORT
+    return page if page.is_file() else None
+
+
+def _add(home: Path, pages: Mapping[str, bytes]) -> None:
+    """Each file appears whole, by a rename; the list of digests last, in the place of the one before."""
+    digests = listed(home)
+    if taken := next((name for name in pages if name in digests or not is_rendered(name)), None):
+        raise EvidenceError(f"{home / taken}: is there already, or is no page; evidence is never overwritten")
+    aside = Path(tempfile.mkdtemp(prefix=f".{home.name}.", suffix=".partial", dir=home.parent))
+    try:
+        for name, content in pages.items():
+            write(aside / name, content)
+            digests[name] = hashlib.sha256(content).hexdigest()
+        write(aside / SUMS, _lines(digests))
+        for name in pages:
+            (aside / name).rename(home / name)
+        (aside / SUMS).rename(home / SUMS)
+        flush_folder(home)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def require_outside(path: Path, instead: str) -> None:
+    """Raise EvidenceError where a path to be written is, or lies in, a record's folder; `instead` says what to name."""
+    whole = path.resolve()
+    for folder in (whole, *whole.parents):
+        if _is_record(folder):
+            raise EvidenceError(f"{path}: lies in the record {folder}; evidence is never overwritten: name {instead}")
+
+
+def _is_record(folder: Path) -> bool:
+    """Whether a folder is a record, be it damaged or incomplete: it has two files that every record has."""
+    try:
+        names = {packing.plain(entry.name) for entry in os.scandir(folder)}
+    except OSError:
+        return False
+    return len(names.intersection(_MARKS)) >= (1 if folder.name.endswith(".partial") else 2)
+
+
+def require_writable(file: Path) -> None:
+    """Raise EvidenceError where a file to be written lies in a record, or is there and no plain file."""
+    require_outside(file, "a file elsewhere")
+    if os.path.lexists(file.resolve()) and not file.is_file():
+        raise EvidenceError(f"{file}: expected a plain file or a new one, but something else has that name")
+
+
+def write_output(file: Path, content: bytes) -> None:
+    """Write a file that a user named, whole or not at all, in the place of a plain file that was there.
+
+    Raises EvidenceError where it lies in a record, is no plain file, or cannot be written.
+    """
+    require_writable(file)
+    there = file.resolve()
+    try:
+        aside = Path(tempfile.mkdtemp(prefix=f".{there.name}.", dir=there.parent))
+        try:
+            (aside / "new").write_bytes(content)
+            (aside / "new").rename(there)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+    except OSError as error:
+        raise EvidenceError(
+            f"{file}: cannot be written there ({error.strerror}); name a file in a writable folder"
+        ) from None
+
+
 def flush_folder(folder: Path) -> None:
-    """Flush a folder's names to disk."""
+    """Flush a folder's entries to disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -203,40 +314,34 @@ class _Versioned(msgspec.Struct):
 
 
 def sums(files: Mapping[str, bytes]) -> bytes:
-    """What SHA256SUMS holds for these files."""
-    return "".join(f"{hashlib.sha256(files[name]).hexdigest()}  {name}\n" for name in sorted(files)).encode()
+    """The content of SHA256SUMS for these files."""
+    return _lines({name: hashlib.sha256(content).hexdigest() for name, content in files.items()})
+
+
+def _lines(digests: Mapping[str, str]) -> bytes:
+    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests)).encode()
 
 
 def listed(folder: Path) -> dict[str, str]:
-    """Name -> sha256 of every file that a folder of evidence lists; EvidenceError where a line is not as `sums` writes
-    it."""
+    """Name -> sha256 of every file that a record's folder lists. Raises EvidenceError for a malformed line."""
     try:
         content = foreign.read(folder / SUMS, MOST_LISTED)
     except ForeignError as error:
-        raise EvidenceError(f"{folder}: expected a folder of evidence with a {SUMS}, but it {error}") from None
+        raise EvidenceError(f"{folder}: expected a folder of evidence with a plain file {SUMS}: {error}") from None
     lines = [_LINE.fullmatch(line) for line in content.removesuffix(b"\n").split(b"\n")]
     try:
-        found = {line["name"].decode(): line["digest"].decode() for line in lines if line is not None}
+        digests = {line["name"].decode(): line["digest"].decode() for line in lines if line is not None}
     except UnicodeDecodeError:
-        found = {}
-    if len(found) != len({packing.plain(name) for name in found}) or not all(map(_is_name, found)):
+        digests = {}
+    if len(digests) != len({packing.plain(name) for name in digests}) or not all(map(_is_name, digests)):
         raise EvidenceError(f"{folder / SUMS}: expected printable names, each file once; it was altered")
-    if len(found) != len(lines) or not content.endswith(b"\n"):
+    if len(digests) != len(lines) or not content.endswith(b"\n"):
         raise EvidenceError(f"{folder / SUMS}: expected lines of a sha256, two spaces and a name; it was altered")
-    return found
+    return digests
 
 
-def _make(runs: Path) -> None:
-    """A folder of runs that is made here ignores itself in git; one that was there is left as it is."""
-    try:
-        runs.mkdir(parents=True)
-    except FileExistsError:
-        return
-    (runs / ".gitignore").write_text("*\n")
-
-
-def _claimed(runs: Path, stem: str) -> tuple[Path, Path]:
-    """A name that no other run has, and its partial folder, made: two that start at once never share one."""
+def _claim(runs: Path, stem: str) -> tuple[Path, Path]:
+    """An unused name and its new partial folder. Two runs that start at once never share one."""
     for _ in range(_NAMES_TRIED):
         final = runs / f"{stem}-{secrets.token_hex(3)}"
         folder = runs / f".{final.name}.partial"
@@ -247,4 +352,4 @@ def _claimed(runs: Path, stem: str) -> tuple[Path, Path]:
         if not final.exists():
             return final, folder
         folder.rmdir()
-    raise EvidenceError(f"{runs}: no free name was found for {stem}; clear the folder")
+    raise EvidenceError(f"{runs}: no free name was found for {stem}; empty the folder")

@@ -1,11 +1,12 @@
-"""What the tool must know of a kind of record: how its folder looks, what can be derived from it, what it says.
+"""The description of a kind of record: its files, schema, consistency checks, headline and page.
 
-`audit.records.kinds` lists all kinds. A new one is a module with its schema and a `Kind`, one line in that list, and a
-page.
+`audit.records.kinds` lists all kinds. A new kind needs a module with its schema and a `Kind`, one line in that list,
+and a page.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,10 +25,11 @@ from audit.records.statement import STATEMENT
 
 PLAN = "plan.json"
 _CONTRADICTIONS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_NOTHING: Mapping[str, bytes] = {}
 
 
 class AnyRecord(Protocol):
-    """What every record has. `builds` maps a name or key to what was built from which sources."""
+    """The fields of every record. `builds` maps a name or key to the identity of a build."""
 
     @property
     def schema(self) -> int: ...
@@ -46,7 +48,7 @@ class AnyRecord(Protocol):
 
 
 class Headline(msgspec.Struct, frozen=True):
-    """A record in a line: what it is about, its verdict, its counts, and the first thing that is wrong."""
+    """A record in one line: its subject, verdict, counts, and first problem."""
 
     operator: str
     shape: str
@@ -69,12 +71,12 @@ class Kind(Generic[_Record]):
     record      its schema
     schemas     the versions of the schema that are read, the current one first
     beside      other files that the folder must hold
-    optional    other files that it may hold; whatever else lies there was rendered from these
-    lacks       what was planned and has no result, a sentence each
-    disagrees   (record, unpacked files): where its parts contradict one another, a sentence each
-    headline    what a list says of it
-    captures    capture -> sha256 of its manifest, of the captures that it used
-    page        the module that renders it: `pages(record, files, context)` and `points(record)`
+    optional    other files that it may hold; all further files are rendered from these
+    lacks       a sentence for each planned part without a result
+    disagrees   (record, unpacked files) -> a sentence for each contradiction between its parts
+    headline    the record's line in a list
+    captures    capture -> sha256 of its manifest, for every capture that it used
+    page        the module that renders it, with `pages(record, files, context)` and `points(record)`
     """
 
     name: str
@@ -92,36 +94,40 @@ class Kind(Generic[_Record]):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The files that are evidence: all others of a folder are rendered from them."""
+        """The files of the record itself; all others in its folder are rendered from them."""
         return (self.file, *self.beside, *self.optional)
 
     def load(self, path: Path) -> _Record:
-        """Read a record from its folder, or from its file there. EvidenceError says what is wrong with it."""
+        """Read a record from its folder or its file. Raises EvidenceError if it is altered, incomplete or malformed."""
         return self.read(path)[0]
 
     def read(self, path: Path) -> tuple[_Record, dict[str, bytes]]:
-        """A record and the unpacked files of its folder. EvidenceError says what is wrong with it."""
+        """A record and the unpacked files of its folder. Raises EvidenceError like `load`."""
         home = path.parent if path.name != folder.SUMS and packing.plain(path.name) == self.file else path
-        found = folder.verified(home)
-        folder.require(found, (self.file, *self.beside), home)
-        return self.decode(found[self.file], home / self.file), found
+        files = folder.verified(home)
+        folder.require(files, (self.file, *self.beside), home)
+        return self.decode(files[self.file], home / self.file), files
+
+    def digest(self, record: msgspec.Struct, files: Mapping[str, bytes]) -> str:
+        """The sha256 of a record's file: of the one among the files of its folder, else of the one to be written."""
+        return hashlib.sha256(files[self.file] if self.file in files else folder.encode(record)).hexdigest()
 
     def contradictions(self, record: _Record, files: Mapping[str, bytes]) -> Iterator[str]:
         """Where the parts of a record and its statement contradict one another, a sentence each."""
-        yield from _as_far_as_possible(self.disagrees(record, files))
+        yield from as_far_as_possible(self.disagrees(record, files))
         if STATEMENT in files and not statement.agrees(files, self.name, self.file, self.files):
-            yield f"{STATEMENT} is not the statement about this record"
+            yield f"{STATEMENT} does not describe this record"
 
     def gaps(self, record: _Record) -> Iterator[str]:
         """What was planned and has no result, a sentence each."""
-        yield from _as_far_as_possible(self.lacks(record))
+        yield from as_far_as_possible(self.lacks(record))
 
     def decode(self, raw: bytes, where: Path) -> _Record:
-        """A record from its JSON, the schema version checked first."""
+        """A record from its JSON, after a check of its schema version."""
         return folder.decode(raw, where, self.record, *self.schemas)
 
 
-def _as_far_as_possible(sentences: Iterator[str]) -> Iterator[str]:
+def as_far_as_possible(sentences: Iterator[str]) -> Iterator[str]:
     """The sentences; what a record says may be such that nothing can be derived from it, which is one more."""
     try:
         yield from sentences
@@ -144,14 +150,15 @@ def taken_as_written(*homes: Path) -> Iterator[None]:
 
 
 class Draft(folder.Partial):
-    """A record's folder while it is made: `first` (the plan) stands in it before anything runs."""
+    """The unfinished folder of a record. It holds `first` (the plan) before anything runs."""
 
     def __init__(self, runs: Path, kind: Kind[Any], label: str, first: Mapping[str, msgspec.Struct]) -> None:
         super().__init__(runs, label, {name: folder.encode(each) for name, each in first.items()})
         self._kind = kind
 
-    def finish(self, record: msgspec.Struct, beside: Mapping[str, bytes]) -> Path:
-        """Write the record, the files beside it and a statement about them; the folder, never written again."""
+    def finish(self, record: msgspec.Struct, beside: Mapping[str, bytes] = _NOTHING) -> Path:
+        """Write the record, the files beside it and a statement about them. Returns the complete folder, to which
+        `folder.add_pages` adds the page."""
         files = {self._kind.file: folder.encode(record), **beside}
         about = statement.statement_of({**self.first, **files}, self._kind.name, self._kind.file)
         return self.seal({**files, STATEMENT: about})

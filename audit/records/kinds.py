@@ -1,4 +1,4 @@
-"""The table of all kinds of records, and what finds the kind of a folder."""
+"""The table of all kinds of records, and functions that find a folder's kind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def kind_of(record: Record) -> Kind[Any]:
 
 
 def kind_in(home: Path) -> Kind[Any]:
-    """The kind of record that lies in a folder. EvidenceError where there is none."""
+    """The kind of the record in a folder. Raises EvidenceError if there is none."""
     for kind in KINDS:
         if packing.lies(home, kind.file):
             return kind
@@ -29,12 +29,12 @@ def kind_in(home: Path) -> Kind[Any]:
 
 
 def home_of(path: Path) -> Path:
-    """The folder of a record, where the record or its list of digests is named."""
+    """The folder of a record from a path to the folder, its record or its list of digests."""
     return path.parent if packing.plain(path.name) in (*FILES, folder.SUMS) else path
 
 
 def load_record(path: Path) -> Record:
-    """The verified record of a folder. EvidenceError says what is wrong with it."""
+    """The verified record of a folder. Raises EvidenceError if it is altered, incomplete or malformed."""
     home = home_of(path)
     record: Record = kind_in(home).load(home)
     return record

@@ -1,4 +1,4 @@
-"""Where a run took place, as far as numbers could depend on it."""
+"""The machine of a run, as far as numbers may depend on it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from pathlib import Path
 
 import msgspec
 
+from audit.git import git
+
 
 class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where it ran."""
+    """The machine of a run."""
 
     system: str
     processor: str
     cores: int
     python: str
     packages: dict[str, str]
-    device: str | None = None  # the GPU, where kernels ran on one
+    device: str | None = None  # the GPU, if kernels ran on one
 
 
 def describe(device: str | None = None) -> Machine:
-    """This machine, and the GPU that kernels ran on."""
+    """This machine and the GPU that kernels ran on."""
     return Machine(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         processor=_processor(),
@@ -35,7 +37,7 @@ def describe(device: str | None = None) -> Machine:
 
 
 def commit(root: Path) -> str | None:
-    """The project's git commit, with `+changes` where the working tree differs; None outside git."""
+    """The project's git commit, with `+changes` if the working tree differs; None outside git."""
     try:
         head = _git(root, "rev-parse", "HEAD")
         changed = _git(root, "status", "--porcelain", "--untracked-files=no")
@@ -45,8 +47,9 @@ def commit(root: Path) -> str | None:
 
 
 def _git(root: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True, timeout=20, check=True)
-    return done.stdout.strip()
+    done = git(root, *words)
+    done.check_returncode()
+    return done.stdout.decode(errors="replace").strip()
 
 
 def _processor() -> str:
@@ -58,7 +61,7 @@ def _processor() -> str:
 
 
 def version(name: str) -> str:
-    """Of an installed distribution, or `absent`."""
+    """The version of an installed distribution, or `absent`."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""Files of evidence that lie compressed: `evidence.json` as `evidence.json.gz`, which SHA256SUMS then lists."""
+"""Compressed files of a record: `evidence.json` as `evidence.json.gz`, which SHA256SUMS then lists."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from audit.errors import EvidenceError
 from audit.foreign import ForeignError
 
 SIZE_LIMIT = 256 * 2**20
-"""Bytes of a file, as it lies and unpacked: what claims more is not read."""
+"""The most bytes of a file, packed or unpacked; larger files are not read."""
 _PACKED = ".gz"
 _GZIP = 31  # for zlib: a gzip header, and the largest window
 
 
 def plain(name: str) -> str:
-    """The name of what a file holds once it is unpacked."""
+    """The name of a file after unpacking."""
     return name.removesuffix(_PACKED)
 
 
@@ -29,7 +29,7 @@ def lies(home: Path, name: str) -> bool:
 
 
 def read(home: Path, name: str) -> bytes:
-    """What a file of a folder holds, nothing verified. Raises EvidenceError where it cannot be read."""
+    """The unverified content of a file in a folder. Raises EvidenceError if it cannot be read."""
     lying = name if os.path.lexists(home / name) else name + _PACKED
     try:
         return unpacked(lying, foreign.read(home / lying, SIZE_LIMIT), home)
@@ -38,7 +38,7 @@ def read(home: Path, name: str) -> bytes:
 
 
 def packed(files: Mapping[str, bytes], names: Collection[str]) -> dict[str, bytes]:
-    """The files, those of `names` compressed; the same content gives the same bytes with the same zlib."""
+    """The files, with those in `names` compressed; deterministic for one version of zlib."""
     return {
         (name + _PACKED if name in names else name): gzip.compress(content, mtime=0) if name in names else content
         for name, content in files.items()
@@ -46,14 +46,14 @@ def packed(files: Mapping[str, bytes], names: Collection[str]) -> dict[str, byte
 
 
 def unpacked(name: str, content: bytes, home: Path) -> bytes:
-    """What a file holds. EvidenceError where it cannot be unpacked, or is larger than a file may be."""
+    """The content of a file. Raises EvidenceError if it cannot be unpacked or is too large."""
     if name == plain(name):
         return content
     stream = zlib.decompressobj(wbits=_GZIP)
     try:
-        found = stream.decompress(content, SIZE_LIMIT)
+        plain_content = stream.decompress(content, SIZE_LIMIT)
     except zlib.error as error:
         raise EvidenceError(f"{home / name}: cannot be unpacked ({error})") from None
     if not stream.eof or stream.unused_data:
         raise EvidenceError(f"{home / name}: expected one whole gzip file of at most {SIZE_LIMIT:,} bytes unpacked")
-    return found
+    return plain_content

@@ -1,7 +1,7 @@
-"""Evidence to keep: a copy of the folder without its pages, its record and plan compressed.
+"""Retained records: a copy of the folder without its pages, with record and plan compressed.
 
-`audit report` renders the pages again. The statement stays as it is, so that a signature over it holds: it also lists
-the pages. SHA256SUMS lists what is kept. Whatever reads evidence reads both forms.
+`audit report` renders the pages again. The statement stays unchanged, so that a signature over it stays valid, and
+signatures are copied. SHA256SUMS lists the files that are kept. Every reader accepts both forms.
 """
 
 from __future__ import annotations
@@ -10,31 +10,33 @@ import shutil
 from pathlib import Path
 
 from audit.errors import EvidenceError
-from audit.records import folder, packing
+from audit.records import folder, packing, signature
 from audit.records.kinds import kind_in
 from audit.records.statement import STATEMENT
 
 
 def retain(home: Path, kept: Path) -> Path:
-    """Copy a folder of evidence into the folder `kept`, under its name; the new folder. The original stays.
+    """Copy a record's folder into the folder `kept` under its own name. Returns the new folder; the original stays.
 
-    Raises EvidenceError where it is not unaltered, or there is one of that name.
+    Raises EvidenceError if the folder is altered or incomplete, or if the name exists in `kept`.
     """
-    evidence = kind_in(home).files
-    files = {name: content for name, content in folder.verified(home).items() if name in (*evidence, STATEMENT)}
-    lying = packing.packed(files, evidence)
-    final, partial = kept / home.name, kept / f".{home.name}.partial"
+    folder.require_outside(kept, "another folder with --into")
+    record_files = kind_in(home).files
+    files = {name: content for name, content in folder.verified(home).items() if name in (*record_files, STATEMENT)}
+    packed = packing.packed(files, record_files)
+    own_name = home.resolve().name
+    final, partial = kept / own_name, kept / f".{own_name}.partial"
     if final.exists():
-        raise EvidenceError(f"{final}: is there already; evidence is never overwritten")
+        raise EvidenceError(f"{final}: exists, and a record is never overwritten; verify it or move it away")
     try:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
-        for name, content in lying.items():
+        for name, content in {**packed, **signature.signatures(home)}.items():
             folder.write(partial / name, content)
-        folder.write(partial / folder.SUMS, folder.sums(lying))
+        folder.write(partial / folder.SUMS, folder.sums(packed))
         folder.flush_folder(partial)
         partial.rename(final)
         folder.flush_folder(kept)
     except OSError as error:
-        raise EvidenceError(f"{final}: could not be written ({error.strerror})") from None
+        raise EvidenceError(f"{final}: could not be written ({error.strerror}); make the folder writable") from None
     return final

@@ -1,4 +1,4 @@
-"""The record of one audit run. Unknown fields are refused; `schema` says which version of this file wrote it."""
+"""The record of one audit run: what did not pass in it, what can be derived from it, and its kind."""
 
 from __future__ import annotations
 
@@ -9,97 +9,30 @@ from pathlib import Path
 import msgspec
 
 from audit.checks.result import Result, Verdict, worst
-from audit.compile.identity import BuildIdentity
-from audit.metrics import Metric
 from audit.plan import Plan
 from audit.records import derive
+from audit.records.completeness import contradictions, missing_results
 from audit.records.kind import PLAN, Draft, Headline, Kind
-from audit.records.machine import Machine
-from audit.spec import Case
-from audit.vacuity import Exposure, OmissionShare, unseen
+from audit.records.run_schema import ARGUMENTS_SINCE, OLDER, SCHEMA, Audit, CaseRecord, RunRecord, Summary, summarize
 
-SCHEMA = 4
-OLDER = (1, 2, 3)
-"""Versions that are still read. Schema 2 added what the compiler says of a cubin, and what its launches ask for;
-schema 3 where bytes differ, and how many elements lie how many ULP away; schema 4 by how much they differ."""
-
-
-class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One case as it ran: what its inputs were and where they came from."""
-
-    case: Case
-    inputs_sha256: str
-    capture_sha256: str | None
-    steps: tuple[str, ...]
-    omission_share: OmissionShare | None
-    computed_by: dict[str, str] = {}  # reference -> library and device, of those that have a choice
-
-
-class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One variant in one case: its verdict and every check's result."""
-
-    case: str
-    variant: str
-    verdict: Verdict
-    seconds: float
-    results: tuple[Result, ...]
-    metrics: tuple[Metric, ...]
-    build: str | None  # key into `builds`
-    dynamic_shared: dict[str, int] = {}  # entry -> bytes of shared memory a block that its launches ask for, the most
-
-
-class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Counts of audits (a variant in a case), and the verdict over all."""
-
-    verdict: Verdict
-    planned: int
-    ran: int
-    passed: int
-    failed: int
-    inconclusive: int
-    seconds: float
-    vacuous: tuple[str, ...] = ()  # mutations that no check told from the right result in any case
-
-
-class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything about one run."""
-
-    schema: int
-    tool: str
-    started: str  # UTC, ISO 8601
-    command: str
-    commit: str | None
-    plan: Plan
-    machine: Machine
-    builds: dict[str, BuildIdentity]
-    cases: tuple[CaseRecord, ...]
-    audits: tuple[Audit, ...]
-    exposures: tuple[Exposure, ...]
-    summary: Summary
-
-
-def summarize(plan: Plan, audits: tuple[Audit, ...], exposures: tuple[Exposure, ...], seconds: float) -> Summary:
-    """The verdict over a run: a finding outweighs all; what was planned and did not run is inconclusive, and so is a
-    plan in which no check can tell some wrong result from the right one."""
-    count = {verdict: sum(audit.verdict == verdict for audit in audits) for verdict in ("pass", "fail", "inconclusive")}
-    whole = len(audits) == plan.audits > 0
-    vacuous = unseen(exposures, pruned=plan.pruned)
-    sound = whole and not count["inconclusive"] and not vacuous
-    verdict: Verdict = "fail" if count["fail"] else "pass" if sound else "inconclusive"
-    return Summary(
-        verdict,
-        plan.audits,
-        len(audits),
-        count["pass"],
-        count["fail"],
-        plan.audits - count["pass"] - count["fail"],
-        seconds,
-        vacuous,
-    )
+__all__ = [
+    "ARGUMENTS_SINCE",
+    "KIND",
+    "OLDER",
+    "SCHEMA",
+    "Audit",
+    "CaseRecord",
+    "CheckFinding",
+    "RunRecord",
+    "Summary",
+    "draft",
+    "findings",
+    "summarize",
+]
 
 
 class CheckFinding(msgspec.Struct, frozen=True):
-    """A check that did not pass for one variant in one case: its first result, and every step where it did so."""
+    """A check that did not pass for one variant in one case: its first such result, and all steps with one."""
 
     audit: Audit
     result: Result
@@ -107,25 +40,27 @@ class CheckFinding(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """Variant, case and steps in words."""
+        """The variant, case and steps in words."""
         steps = f", {'steps' if len(self.steps) > 1 else 'step'} {', '.join(self.steps)}" if self.steps else ""
         return f"{self.audit.variant}, {self.audit.case}{steps}"
 
 
-def findings(evidence: RunRecord) -> list[CheckFinding]:
-    """All findings, failures before what is inconclusive."""
-    found: dict[tuple[str, str, str, Verdict], list[tuple[Audit, Result]]] = {}
-    for audit in evidence.audits:
+def findings(record: RunRecord) -> list[CheckFinding]:
+    """All findings, failures before inconclusive results."""
+    groups: dict[tuple[str, str, str, Verdict], list[tuple[Audit, Result]]] = {}
+    for audit in record.audits:
         for result in audit.results:
             if result.verdict != "pass":
                 key = (audit.case, audit.variant, result.check, result.verdict)
-                found.setdefault(key, []).append((audit, result))
-    told = [CheckFinding(*same[0], tuple(result.step for _, result in same if result.step)) for same in found.values()]
-    return sorted(told, key=lambda finding: finding.result.verdict != "fail")
+                groups.setdefault(key, []).append((audit, result))
+    merged = [
+        CheckFinding(*same[0], tuple(result.step for _, result in same if result.step)) for same in groups.values()
+    ]
+    return sorted(merged, key=lambda finding: finding.result.verdict != "fail")
 
 
 def draft(runs: Path, plan: Plan) -> Draft:
-    """The folder of a run in the making: the plan stands in it before anything runs."""
+    """The unfinished folder of a run, with its plan."""
     return Draft(runs, KIND, plan.shape, {PLAN: plan})
 
 
@@ -137,25 +72,36 @@ def _lacks(record: RunRecord) -> Iterator[str]:
 
 def _disagrees(record: RunRecord, files: Mapping[str, bytes]) -> Iterator[str]:
     if derive.differs(files[PLAN], record.plan, Plan):
-        yield f"{PLAN} is not the plan that the record holds"
+        yield f"{PLAN} differs from the plan in the record"
     extra = Counter((audit.case, audit.variant) for audit in record.audits) - Counter(_planned(record))
-    yield from (f"{variant} in {case} has more results than were planned" for case, variant in extra)
+    yield from (f"{variant} in {case} has more results than planned" for case, variant in extra)
     ran = {audit.case for audit in record.audits}
     cases = {case.id: case for case in record.plan.cases}
-    recorded = {one.case.id: one for one in record.cases}
-    yield from (f"case {name} has results and no record" for name in ran - recorded.keys())
-    for name, one in recorded.items():
-        if cases.get(name) != one.case:
-            yield f"case {name} is not the planned one"
-        if (one.capture_sha256 is None) != (one.case.capture is None):
-            yield f"case {name}: its capture has no digest"
+    recorded = {case.case.id: case for case in record.cases}
+    yield from (f"case {name} has results but no record" for name in ran - recorded.keys())
+    for name, case in recorded.items():
+        if cases.get(name) != case.case:
+            yield f"case {name} differs from the planned one"
+        if (case.capture_sha256 is None) != (case.case.capture is None):
+            yield f"case {name}: expected a digest if and only if it uses a capture"
     for audit in record.audits:
         if audit.verdict != (derived := worst([result.verdict for result in audit.results])):
-            yield f"{audit.variant} in {audit.case}: written {audit.verdict}, but its checks make {derived}"
+            yield f"{audit.variant} in {audit.case}: recorded as {audit.verdict}, but its checks give {derived}"
         if audit.build is not None and audit.build not in record.builds:
             yield f"{audit.variant} in {audit.case}: its build {audit.build} is not recorded"
+    for audit in record.audits:
+        where = f"{audit.variant} in {audit.case}"
+        if audit.case in recorded:
+            lacking = missing_results(record, audit, recorded[audit.case])
+            yield from (f"{where}: its plan asks for {what}, which it lacks" for what in lacking)
+        yield from (f"{where}: {what}" for what in contradictions(record, audit))
     yield from (f"exposures name an unknown case {name}" for name in {e.case for e in record.exposures} - cases.keys())
-    derived_summary = summarize(record.plan, record.audits, record.exposures, record.summary.seconds)
+    summary = record.summary
+    derived_summary = summarize(
+        record.plan, record.audits, record.exposures, summary.seconds, summary.indistinguishable
+    )
+    if record.plan.pruned and summary.indistinguishable:
+        yield "summary: indistinguishable is about default plans, and the plan was narrowed"
     yield from derive.fields("summary", record.summary, derived_summary)
 
 
@@ -177,7 +123,7 @@ def _headline(record: RunRecord) -> Headline:
 
 
 def _captures(record: RunRecord) -> Mapping[str, str | None]:
-    return {one.case.capture: one.capture_sha256 for one in record.cases if one.case.capture}
+    return {case.case.capture: case.capture_sha256 for case in record.cases if case.case.capture}
 
 
 KIND = Kind(

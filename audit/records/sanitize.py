@@ -1,4 +1,4 @@
-"""What sanitizers found: findings, canaries, verdicts, and the record of one session."""
+"""The record of one session of sanitizers: findings, canaries and verdicts."""
 
 from __future__ import annotations
 
@@ -15,74 +15,77 @@ from audit.checks.result import Verdict, worst
 from audit.compile.identity import BuildIdentity
 from audit.project import TABLE
 from audit.records import derive
+from audit.records.closure import Closure
 from audit.records.kind import PLAN, Draft, Headline, Kind
 from audit.records.machine import Machine
 from audit.spec import Case
 
-SCHEMA = 1
+SCHEMA = 2
+OLDER = (1,)
+"""Versions that are still read. Schema 2 added what decided the verdicts beside the CUDA sources."""
 Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
 TOOLS: tuple[Tool, ...] = ("memcheck", "racecheck", "synccheck", "initcheck")
 Severity = Literal["error", "warning"]
 
 
 class Side(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One access that takes part in a finding. `threads`, `blocks`: ranges of those that took part, `(0..31,0,0)`."""
+    """One access of a finding. `threads` and `blocks` are ranges of coordinates: `(0..31,0,0)`."""
 
-    what: str  # write, read, barrier, allocation ... with its size where it is told: `read of 4 bytes`
+    what: str  # write, read, barrier, allocation ... with its size if known: `read of 4 bytes`
     function: str = ""
     file: str = ""  # relative to the project
-    line: int = 0  # 0: not told
+    line: int = 0  # 0: unknown
     threads: str = ""
     blocks: str = ""
 
 
 class ToolFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing that a sanitizer reports, equal reports of other threads and blocks collapsed into it."""
+    """One finding of a sanitizer. Equal reports of other threads and blocks are collapsed into it."""
 
     tool: Tool
     kind: str  # out-of-bounds, misaligned, race, divergent-barrier, uninitialised, leak, api-error ...
     severity: Severity
     kernel: str
-    message: str  # the tool's own sentence
-    sides: tuple[Side, ...]  # of a race both, the later access first
-    count: int  # reports collapsed into this one
-    raw: str  # the first of them, as the tool wrote it
-    suppressed: str = ""  # the name of the rule that suppresses it
+    message: str  # the tool's own text
+    sides: tuple[Side, ...]  # both sides of a race, the later access first
+    count: int  # the number of collapsed reports
+    raw: str  # the first report, as the tool wrote it
+    suppressed: str = ""  # the name of the rule that suppresses it, if any
 
 
 class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one run of a tool over one target showed, before any verdict."""
+    """The output of one run of a tool over one target, before any verdict."""
 
     command: tuple[str, ...]
     exit_code: int | None  # None: killed at its limit
-    complete: bool  # the summary is there and well formed, or the target said that it is done
-    reported: int | None  # findings by the tool's own summary; None where it has none
+    complete: bool  # the summary exists and is well formed, or the target reported `done`
+    reported: int | None  # the count in the tool's own summary; None without one
     findings: tuple[ToolFinding, ...]
     troubles: tuple[
         str, ...
-    ]  # lines that say disabled, skipped, overflowed, internal error, not supported, not attached
-    launches: int  # launches of the audited entry points that ran to their end
-    seconds: float  # of a run that was killed its limit
+    ]  # lines about something disabled, skipped, overflowed or unsupported, about an internal error, or unknown lines
+    launches: int  # completed launches of the audited entry points
+    seconds: float  # the limit, if the run was killed
 
 
 class Canary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A planted fault and its clean twin, run by the same command line in the same session."""
+    """A planted fault and its clean twin, run with the same command line in the same session."""
 
     name: str
     tool: Tool
-    found: bool  # the planted fault, of its own kind and at its own line
+    found: bool  # whether the tool found the planted fault, with its kind and line
     twin_clean: bool
     detail: str
 
 
 class ToolCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One tool over one variant in one case."""
+    """One tool's run over one variant in one case."""
 
     tool: Tool
     variant: str
     case: str
     verdict: Verdict
-    reason: str  # in a sentence; of inconclusive: what was missing
+    reason: str  # one sentence; for inconclusive: what was missing
     findings: tuple[ToolFinding, ...]
     launches: int
     planned_launches: int
@@ -91,29 +94,29 @@ class ToolCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Suppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A finding that is known and accepted: `rule` names its tool, kind, and where it lies."""
+    """A rule about a known and accepted finding: its tool, kind and place."""
 
     name: str
     tool: Tool
     kind: str
-    where: str  # kernel or file:line that must occur in the finding
+    where: str  # the finding's kernel, or file:line of one of its sides
     reason: str
     expires: str  # ISO date
     used: int = 0
-    device: Literal["", "host", "cuda"] = ""  # whose tool it is about; empty: both
+    device: Literal["", "host", "cuda"] = ""  # the backend that it concerns; empty: both
 
 
 class ToolRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One tool as it was used."""
+    """One tool in a session: its version, options and gaps."""
 
     tool: Tool
     by: str  # `compute-sanitizer 2025.3.1`, `ThreadSanitizer, g++ 12.2.0`
     options: tuple[str, ...]
-    gaps: str  # what it cannot see, in a sentence
+    gaps: str  # the faults that it cannot find, in a sentence
 
 
 class SanitizePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is to be run, recorded first."""
+    """The plan of a session, recorded before anything runs."""
 
     shape: str
     operator: str
@@ -126,12 +129,12 @@ class SanitizePlan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def checks(self) -> int:
-        """How many times a tool runs over a variant in a case."""
+        """The number of checks: one for each tool, variant and case."""
         return len(self.tools) * len(self.variants) * len(self.cases)
 
 
 class SanitizeSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The verdict over all, with its counts."""
+    """The verdict over a session, with its counts."""
 
     verdict: Verdict
     planned: int
@@ -143,11 +146,11 @@ class SanitizeSummary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     canaries_found: int
     launches: int
     seconds: float
-    reasons: tuple[str, ...]  # of a verdict that is not pass
+    reasons: tuple[str, ...]  # for a verdict other than pass
 
 
 class SanitizeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything about one session."""
+    """The record of one session."""
 
     schema: int
     kind: Literal["sanitize"]
@@ -163,31 +166,32 @@ class SanitizeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     checked: tuple[ToolCheck, ...]
     suppressions: tuple[Suppression, ...]
     summary: SanitizeSummary
+    closure: Closure | None = None  # what decided it beside the sources; records of older versions have none
 
 
 def draft(runs: Path, plan: SanitizePlan) -> Draft:
-    """The folder of a session in the making: the plan stands in it before anything runs."""
+    """The unfinished folder of a session, with its plan."""
     return Draft(runs, KIND, f"sanitize-{plan.shape}", {PLAN: plan})
 
 
 def told(finding: ToolFinding) -> str:
-    """A finding in a line: what, in which kernel, where."""
+    """A finding in one line: kind, kernel, places and message."""
     places = " and ".join(f"{side.file}:{side.line}" for side in finding.sides if side.line)
     return f"{finding.kind} in {finding.kernel or 'no kernel'}{', ' + places if places else ''}: {finding.message}"
 
 
 def unproven(tool: Tool, canaries: Sequence[Canary]) -> tuple[str, ...]:
-    """Why a tool's silence proves nothing in this session: what its canaries lack."""
+    """The reasons why a tool's silence proves nothing in this session: its canaries that failed."""
     own = [canary for canary in canaries if canary.tool == tool]
     if not own:
         return (f"no canary of {tool} ran in this session",)
-    missed = [one for one in own if not one.found]
-    noisy = [one for one in own if one.found and not one.twin_clean]
-    said = [("did not find the canary", missed), ("did not pass the clean twin of", noisy)]
+    missed = [canary for canary in own if not canary.found]
+    noisy = [canary for canary in own if canary.found and not canary.twin_clean]
+    failures = [("did not find the canary", missed), ("did not pass the clean twin of", noisy)]
     return tuple(
-        f"{tool} {what} {ones[0].name}{f' and {len(ones) - 1} more' if len(ones) > 1 else ''}: {ones[0].detail}"
-        for what, ones in said
-        if ones
+        f"{tool} {what} {failed[0].name}{f' and {len(failed) - 1} more' if len(failed) > 1 else ''}: {failed[0].detail}"
+        for what, failed in failures
+        if failed
     )
 
 
@@ -198,34 +202,34 @@ def summarize(
     complaints: tuple[str, ...],
     seconds: float,
 ) -> SanitizeSummary:
-    """The verdict over a session: a finding, or a suppression that is no longer true, outweighs all; whatever was
-    planned and did not prove clean is inconclusive."""
+    """The verdict over a session. A finding or a complaint about a suppression outweighs everything else. A planned
+    check that was not proven clean is inconclusive."""
     checked, canaries = tuple(checked), tuple(canaries)
-    count = {verdict: sum(one.verdict == verdict for one in checked) for verdict in ("pass", "fail", "inconclusive")}
-    whole = len(checked) == plan.checks > 0
-    verdicts: list[Verdict] = [one.verdict for one in checked]
+    count = {verdict: sum(each.verdict == verdict for each in checked) for verdict in ("pass", "fail", "inconclusive")}
+    complete = len(checked) == plan.checks > 0
+    verdicts: list[Verdict] = [check.verdict for check in checked]
     if complaints:
         verdicts.append("fail")
-    if not whole:
+    if not complete:
         verdicts.append("inconclusive")
-    reasons = dict.fromkeys(one.reason for one in checked if one.verdict != "pass")
+    reasons = dict.fromkeys(check.reason for check in checked if check.verdict != "pass")
     return SanitizeSummary(
         verdict=worst(verdicts),
         planned=plan.checks,
-        ran=sum(one.launches > 0 for one in checked),
+        ran=sum(check.launches > 0 for check in checked),
         clean=count["pass"],
         failed=count["fail"],
         inconclusive=plan.checks - count["pass"] - count["fail"],
         canaries=len(canaries),
         canaries_found=sum(canary.found and canary.twin_clean for canary in canaries),
-        launches=sum(one.launches for one in checked),
+        launches=sum(check.launches for check in checked),
         seconds=seconds,
         reasons=(*complaints, *reasons),
     )
 
 
 def counted(rules: Iterable[Suppression], findings: Iterable[ToolFinding]) -> tuple[Suppression, ...]:
-    """The rules, each with the number of findings of the whole session that it suppressed."""
+    """The rules, each with the number of findings in the session that it suppressed."""
     names = [finding.suppressed for finding in findings]
     return tuple(msgspec.structs.replace(rule, used=names.count(rule.name)) for rule in rules)
 
@@ -233,55 +237,55 @@ def counted(rules: Iterable[Suppression], findings: Iterable[ToolFinding]) -> tu
 def complaints(
     rules: Sequence[Suppression], today: date, ran: Collection[Tool], *, narrowed: bool = False
 ) -> tuple[str, ...]:
-    """Why counted rules make a session fail, a sentence each.
+    """A sentence for each counted rule that makes a session fail.
 
-    Whether a rule is unused can only be told where its tool `ran`, over all that is planned by default: not if the
-    session was `narrowed` to some variants or cases.
+    A rule counts as unused only if its tool `ran` over the default plan, and the session was not `narrowed` to some
+    variants or cases. Records keep these sentences and verification derives them again, so their text must not change.
     """
-    found = []
+    objections = []
     for rule in rules:
         if expired(rule, today):
-            found.append(
+            objections.append(
                 f"suppression {rule.name!r} expired on {rule.expires}: mend what it suppresses, or give it a new date "
                 f"and reason in [tool.{TABLE}]"
             )
         elif rule.used == 0 and rule.tool in ran and not narrowed:
-            found.append(
+            objections.append(
                 f"suppression {rule.name!r} matched nothing ({rule.tool}, {rule.kind}, {rule.where}): remove it from "
                 f"[tool.{TABLE}]"
             )
-    return tuple(found)
+    return tuple(objections)
 
 
 def expired(rule: Suppression, today: date) -> bool:
-    """A rule holds through its last day."""
+    """Whether a rule has expired. It is valid through its last day."""
     return date.fromisoformat(rule.expires) < today
 
 
 def _lacks(record: SanitizeRecord) -> Iterator[str]:
-    missing = Counter(_planned(record.plan)) - Counter(map(_which, record.checked))
-    yield from (f"{tool} was planned for {variant} in {case}" for tool, variant, case in missing)
+    missing = Counter(_planned(record.plan)) - Counter(map(_key, record.checked))
+    yield from (f"{tool} was planned for {variant} in {case}, and has no result" for tool, variant, case in missing)
 
 
 def _disagrees(record: SanitizeRecord, files: Mapping[str, bytes]) -> Iterator[str]:
     if derive.differs(files[PLAN], record.plan, SanitizePlan):
-        yield f"{PLAN} is not the plan that the record holds"
-    extra = Counter(map(_which, record.checked)) - Counter(_planned(record.plan))
+        yield f"{PLAN} differs from the plan in the record"
+    extra = Counter(map(_key, record.checked)) - Counter(_planned(record.plan))
     yield from (f"{tool} over {variant} in {case} was not planned" for tool, variant, case in extra)
-    for one in record.checked:
-        where = f"{one.tool} over {one.variant} in {one.case}: written {one.verdict}"
-        open_ = [finding for finding in one.findings if not finding.suppressed]
-        if (one.verdict == "fail") != bool(open_) and one.build is not None:
-            yield f"{where}, but it has {len(open_)} findings that nothing suppresses"
-        if one.verdict == "pass" and (doubts := unproven(one.tool, record.canaries)):
+    for check in record.checked:
+        where = f"{check.tool} over {check.variant} in {check.case}: recorded as {check.verdict}"
+        open_ = [finding for finding in check.findings if not finding.suppressed]
+        if (check.verdict == "fail") != bool(open_) and check.build is not None:
+            yield f"{where}, but it has {len(open_)} findings that are not suppressed"
+        if check.verdict == "pass" and (doubts := unproven(check.tool, record.canaries)):
             yield f"{where}, but {'; '.join(doubts)}"
-        if one.verdict == "pass" and (one.launches != one.planned_launches or one.launches < 1):
-            yield f"{where}, but {one.launches} of {one.planned_launches} launches were seen"
-        if one.build is not None and one.build not in record.builds:
-            yield f"{where}; its build {one.build} is not recorded"
-    recounted = counted(record.suppressions, (f for one in record.checked for f in one.findings))
+        if check.verdict == "pass" and (check.launches != check.planned_launches or check.launches < 1):
+            yield f"{where}, but {check.launches} of {check.planned_launches} launches completed"
+        if check.build is not None and check.build not in record.builds:
+            yield f"{where}; its build {check.build} is not recorded"
+    recounted = counted(record.suppressions, (f for check in record.checked for f in check.findings))
     if recounted != record.suppressions:
-        yield "the suppressions do not count the findings that they suppress"
+        yield "the counts of the suppressions differ from the findings that they suppress"
     started = datetime.fromisoformat(record.started)
     tools = tuple(tool.tool for tool in record.tools)
     days = sorted({started.date(), (started + timedelta(seconds=record.summary.seconds)).date()})
@@ -305,8 +309,8 @@ def _planned(plan: SanitizePlan) -> list[tuple[str, str, str]]:
     ]
 
 
-def _which(one: ToolCheck) -> tuple[str, str, str]:
-    return one.tool, one.variant, one.case
+def _key(check: ToolCheck) -> tuple[str, str, str]:
+    return check.tool, check.variant, check.case
 
 
 def _headline(record: SanitizeRecord) -> Headline:
@@ -323,7 +327,7 @@ KIND = Kind(
     title="a session of sanitizers",
     file="sanitize.json",
     record=SanitizeRecord,
-    schemas=(SCHEMA,),
+    schemas=(SCHEMA, *OLDER),
     beside=(PLAN,),
     lacks=_lacks,
     disagrees=_disagrees,

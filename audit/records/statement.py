@@ -1,7 +1,7 @@
-"""Evidence as an in-toto Statement v1 (https://in-toto.io/Statement/v1): what ordinary tools sign and verify.
+"""A record as an in-toto Statement v1 (https://in-toto.io/Statement/v1), which ordinary tools sign and verify.
 
-Its subjects are the sources and binaries that the evidence is about, by their sha256; its predicate is the summary,
-with the digests of the plan and the record, so that a signature over the statement covers all of the evidence.
+Its subjects are the audited sources and binaries by their sha256. Its predicate is the summary with the digests of the
+plan and the record, so that a signature over the statement covers the whole record.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import msgspec
 
 from audit import foreign
 from audit.foreign import ForeignError
+from audit.records.folder import is_rendered
 
 STATEMENT = "statement.json"
 TYPE = "https://in-toto.io/Statement/v1"
 PREDICATES = "urn:kernel-audit:evidence"
-"""The predicates are this project's own: urn:kernel-audit:evidence:audit:v1, and of bench and sanitize likewise."""
+"""The prefix of this project's predicates: urn:kernel-audit:evidence:audit:v1, and likewise for bench and sanitize."""
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -29,7 +30,7 @@ class Subject(msgspec.Struct, frozen=True):
 
 
 class Statement(msgspec.Struct, frozen=True, rename="camel"):
-    """The outer layer of an attestation, as in-toto defines it."""
+    """The outer layer of an in-toto attestation."""
 
     type: str = msgspec.field(name="_type")
     subject: tuple[Subject, ...]
@@ -43,7 +44,7 @@ class _Build(msgspec.Struct, frozen=True):
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """What every kind of evidence has."""
+    """The fields of every kind of record that a statement uses."""
 
     tool: str
     started: str
@@ -54,9 +55,9 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 def statement_of(files: Mapping[str, bytes], kind: str, record_file: str) -> bytes:
-    """The statement about a folder's files, as the JSON that stands on disk; the same files give the same bytes.
+    """The statement about a folder's files, as the JSON on disk; deterministic.
 
-    Old statements are compared with what this gives: whoever changes it takes a new version of the predicate.
+    Verification compares old statements with this function's result. A change needs a new version of the predicate.
     """
     record = msgspec.json.decode(files[record_file], type=_Record)
     statement = Statement(
@@ -78,16 +79,21 @@ def statement_of(files: Mapping[str, bytes], kind: str, record_file: str) -> byt
 
 
 def agrees(files: Mapping[str, bytes], kind: str, record_file: str, evidence: Collection[str]) -> bool:
-    """Whether the statement among a folder's files is the one about them.
+    """Whether the statement among a folder's files describes them.
 
-    A statement may also list what was rendered from the `evidence` files and is not kept.
+    A statement may also list pages that were rendered from the `evidence` files and are not kept. Pages that were
+    rendered after it are not in it.
     """
-    rest = {name: content for name, content in files.items() if name != STATEMENT}
     try:
         written = foreign.decode(files[STATEMENT], Statement)
         listed = dict(written.predicate["files"])
     except (ForeignError, KeyError, TypeError, ValueError):
         return False
+    rest = {
+        name: content
+        for name, content in files.items()
+        if name != STATEMENT and (name in listed or not is_rendered(name))
+    }
     kept = {name: digest for name, digest in listed.items() if name in rest or name in evidence}
     shown = msgspec.structs.replace(written, predicate={**written.predicate, "files": kept})
     return msgspec.json.encode(shown) == msgspec.json.encode(
@@ -96,10 +102,10 @@ def agrees(files: Mapping[str, bytes], kind: str, record_file: str, evidence: Co
 
 
 def _subjects(builds: Mapping[str, _Build]) -> tuple[Subject, ...]:
-    """Every source and binary once, under a name of its own: a path that has two contents carries its digest."""
-    found: dict[str, str] = {}
+    """Every source and binary once, under a unique name: a path with two contents has its digest appended."""
+    digests: dict[str, str] = {}
     for key, build in builds.items():
         for name, digest in (*build.sources.items(), (f"build:{key}", build.binary_sha256)):
-            unique = name if found.get(name, digest) == digest else f"{name}@{digest[:12]}"
-            found[unique] = digest
-    return tuple(Subject(name, {"sha256": digest}) for name, digest in sorted(found.items()))
+            unique = name if digests.get(name, digest) == digest else f"{name}@{digest[:12]}"
+            digests[unique] = digest
+    return tuple(Subject(name, {"sha256": digest}) for name, digest in sorted(digests.items()))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from audit.errors import EvidenceError
 from audit.project import Project
+from audit.records.folder import require_outside, write_output
 from audit.records.kinds import Record, kind_of
 
 __all__ = ["pages", "write_page"]
@@ -27,10 +28,11 @@ def pages(record: Record, files: Mapping[str, bytes] = _NO_FILES, project: Proje
 
 
 def write_page(page: Path, files: Mapping[str, bytes]) -> None:
-    """Write a page and the files beside it. EvidenceError where that cannot be."""
+    """Write a page and the files beside it. EvidenceError where that cannot be, or would be in a record."""
+    require_outside(page, "a file elsewhere")
     try:
         page.parent.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (page.parent / name).write_bytes(content)
     except OSError as error:
         raise EvidenceError(f"{page}: the page cannot be written there ({error.strerror})") from None
+    for name, content in files.items():
+        write_output(page.parent / name, content)

@@ -12,13 +12,14 @@ from audit.bench import curve, text
 from audit.bench.curve import CurveComparison
 from audit.bench.pairs import STEP, AddedCost, Figures, TimedArm, added, arms, figures, floor_ms
 from audit.project import Project
-from audit.records.bench import CURVE, BenchRecord
+from audit.records.bench import CURVE, KIND, BenchRecord
 from audit.records.folder import REPORT
 from audit.report.chart import Series, chart
 from audit.report.point import NamedPoint, Point
 from audit.report.template import template
 from audit.report.winner import winners
 
+_NO_FILES: Mapping[str, bytes] = {}
 _CLASSES = {"faster": "pass", "slower": "fail", "no difference": "soft"}
 _FLOOR = "floor (bytes / copy bandwidth)"
 
@@ -33,7 +34,8 @@ class AddedCosts(msgspec.Struct, frozen=True):
 def pages(record: BenchRecord, files: Mapping[str, bytes], _project: Project | None) -> dict[str, bytes]:
     """The page of a bench, beside the frozen curve among its files, by name."""
     frozen = curve.decode(files[CURVE], Path(CURVE)) if CURVE in files else None
-    return {REPORT: render_bench(record, curve.compare_with_curve(frozen, record) if frozen else None).encode()}
+    comparison = curve.compare_with_curve(frozen, record) if frozen else None
+    return {REPORT: render_bench(record, comparison, files).encode()}
 
 
 def points(record: BenchRecord) -> Iterator[NamedPoint]:
@@ -43,7 +45,9 @@ def points(record: BenchRecord) -> Iterator[NamedPoint]:
         yield ("pair", name), Point(f"{row.ratio.median:.4f} of its time", row.ratio.low, row.ratio.high)
 
 
-def render_bench(evidence: BenchRecord, comparison: CurveComparison | None = None) -> str:
+def render_bench(
+    evidence: BenchRecord, comparison: CurveComparison | None = None, files: Mapping[str, bytes] = _NO_FILES
+) -> str:
     """The page for one bench, beside a frozen curve where it was compared with one. Everything in it is escaped.
 
     Raises EvidenceError where the record's times are malformed.
@@ -55,6 +59,7 @@ def render_bench(evidence: BenchRecord, comparison: CurveComparison | None = Non
     rows, wrong = figures(evidence), dict.fromkeys(one.variant for one in evidence.checked if one.differing)
     return template("bench.html.j2").render(
         evidence=evidence,
+        record_sha256=KIND.digest(evidence, files),
         sections=_sections(evidence, comparison),
         winners=winners(timed, rows, wrong),
         comparison=comparison,

@@ -9,7 +9,7 @@ import msgspec
 from audit.checks.catalogue import CATALOGUE
 from audit.checks.difference import amount
 from audit.checks.result import Figure, Result, Verdict, worst
-from audit.records.run import Audit, RunRecord
+from audit.records.run import ARGUMENTS_SINCE, Audit, RunRecord
 from audit.report.tables import used
 from audit.vacuity import unseen
 
@@ -54,7 +54,7 @@ class Count(msgspec.Struct, frozen=True):
 
 def run_conditions(evidence: RunRecord) -> list[RunCondition]:
     """Every condition, those that do not hold first, each group in the order of the plan."""
-    found = [*_checks(evidence), _coverage(evidence), *_captured(evidence), _vacuity(evidence)]
+    found = [*_checks(evidence), _coverage(evidence), *_captured(evidence), _vacuity(evidence), *_arguments(evidence)]
     return sorted(found, key=lambda condition: ORDER[condition.state])
 
 
@@ -121,6 +121,17 @@ def _vacuity(evidence: RunRecord) -> RunCondition:
     if not missed:
         return condition
     return msgspec.structs.replace(condition, outcome=f"no check catches {', '.join(missed)}")
+
+
+def _arguments(evidence: RunRecord) -> list[RunCondition]:
+    """Of a default plan, in a record that is new enough to say it."""
+    if evidence.plan.pruned or evidence.schema < ARGUMENTS_SINCE:
+        return []
+    pairs = evidence.summary.indistinguishable
+    if not pairs:
+        return [RunCondition("launch arguments", "pass", "any two of one type differ in some case")]
+    outcome = f"equal in every case, so that exchanging them changes nothing: {'; '.join(pairs)}"
+    return [RunCondition("launch arguments", "inconclusive", outcome)]
 
 
 def _count(name: str, held: int, of: int, noun: str) -> RunCondition:

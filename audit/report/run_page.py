@@ -12,7 +12,7 @@ from typing import Any
 from audit.checks.result import Figure
 from audit.project import Project
 from audit.records.folder import REPORT
-from audit.records.run import CaseRecord, RunRecord, findings
+from audit.records.run import KIND, CaseRecord, RunRecord, findings
 from audit.report import attachments, captured, case_rows, errors, failures, tables
 from audit.report.anchors import case_anchor, closed_anchor, finding_anchor
 from audit.report.attachments import Attachment
@@ -27,11 +27,13 @@ MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–", "un
 _ROWS, _INPUTS, _COLUMNS = 300, 1000, 60
 """The most that a page shows of the rows of a table of errors and of inputs, and of the columns of the matrix."""
 _NO_CONTEXT = ProjectContext()
+_NO_FILES: Mapping[str, bytes] = {}
 
 
-def pages(record: RunRecord, _files: Mapping[str, bytes], project: Project | None) -> dict[str, bytes]:
+def pages(record: RunRecord, files: Mapping[str, bytes], project: Project | None) -> dict[str, bytes]:
     """The page of a run with what its project keeps beside it, and the files that the page links to, by name."""
-    return render(record, project_context(project, record.plan.operator) if project else _NO_CONTEXT)
+    context = project_context(project, record.plan.operator) if project else _NO_CONTEXT
+    return render(record, context, files)
 
 
 def points(record: RunRecord) -> Iterator[NamedPoint]:
@@ -51,7 +53,9 @@ def points(record: RunRecord) -> Iterator[NamedPoint]:
         yield ("inputs", each.case.id), Point(each.inputs_sha256)
 
 
-def render(evidence: RunRecord, context: ProjectContext = _NO_CONTEXT) -> dict[str, bytes]:
+def render(
+    evidence: RunRecord, context: ProjectContext = _NO_CONTEXT, files: Mapping[str, bytes] = _NO_FILES
+) -> dict[str, bytes]:
     """The page for one run, and the files beside it that it links to. Everything from the record is escaped."""
     error_rows, metric_rows, rows = tables.error_table(evidence), tables.metric_rows(evidence), tables.matrix(evidence)
     found = run_conditions(evidence)
@@ -81,6 +85,7 @@ def render(evidence: RunRecord, context: ProjectContext = _NO_CONTEXT) -> dict[s
     }
     page = template("run.html.j2").render(
         **content,
+        record_sha256=KIND.digest(evidence, files),
         sections=_sections(evidence, content),
         evidence=evidence,
         summary=evidence.summary,

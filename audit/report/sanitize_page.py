@@ -8,17 +8,18 @@ from collections.abc import Iterator, Mapping
 from audit.checks.result import Verdict, worst
 from audit.project import Project
 from audit.records.folder import REPORT
-from audit.records.sanitize import SanitizeRecord, Side, ToolCheck, ToolFinding
+from audit.records.sanitize import KIND, SanitizeRecord, Side, ToolCheck, ToolFinding
 from audit.report.point import NamedPoint, Point
 from audit.report.template import template
 
 _ORDER = {"fail": 0, "inconclusive": 1, "pass": 2}
+_NO_FILES: Mapping[str, bytes] = {}
 _MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
 
 
-def pages(record: SanitizeRecord, _files: Mapping[str, bytes], _project: Project | None) -> dict[str, bytes]:
+def pages(record: SanitizeRecord, files: Mapping[str, bytes], _project: Project | None) -> dict[str, bytes]:
     """The page of a session, by name."""
-    return {REPORT: render_sanitize(record).encode()}
+    return {REPORT: render_sanitize(record, files).encode()}
 
 
 def points(record: SanitizeRecord) -> Iterator[NamedPoint]:
@@ -30,10 +31,11 @@ def points(record: SanitizeRecord) -> Iterator[NamedPoint]:
         yield ("canary", f"{canary.tool}, {canary.name}"), Point.of("pass" if good else "inconclusive")
 
 
-def render_sanitize(evidence: SanitizeRecord) -> str:
+def render_sanitize(evidence: SanitizeRecord, files: Mapping[str, bytes] = _NO_FILES) -> str:
     """The page for one session. Everything from the evidence is escaped."""
     return template("sanitize.html.j2").render(
         evidence=evidence,
+        record_sha256=KIND.digest(evidence, files),
         summary=evidence.summary,
         troubled=sorted(
             (one for one in evidence.checked if one.verdict != "pass"), key=lambda one: _ORDER[one.verdict]

@@ -1,1 +1,1 @@
-"""Sanitizers: compute-sanitizer on a GPU, host sanitizers anywhere, their canaries and verdicts."""
+"""Sanitizers: compute-sanitizer on a GPU and host sanitizers on a CPU, with their canaries and verdicts."""

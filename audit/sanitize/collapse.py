@@ -1,4 +1,4 @@
-"""Single reports of a sanitizer: the frames that they name, and how equal ones become one finding."""
+"""Collapses equal reports of a sanitizer into one finding, and names kernels and files in their frames."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import msgspec
 from audit.records.sanitize import Severity, Side, Tool, ToolFinding
 from audit.sanitize.ranges import Point, ranges
 
-RAW_LIMIT = 4000  # characters of a report that are kept
+RAW_LIMIT = 4000  # a finding keeps this many characters of its report
 
-_RUNTIME = "audit/simt/"  # in the path of every file of the host runtime, whatever the compiler wrote before it
+_RUNTIME = "audit/simt/"  # part of the path of every file of the host runtime
 _KERNEL_OF = re.compile(r"simt::KernelOf<&\((.+)\)>::call")
 _SHARED, _BUFFERS = "exact_shared_memory.cc", "exact_buffers.cc"
 
-Taking: TypeAlias = tuple[Collection[Point], Collection[Point]]  # the threads and the blocks of a side
+Taking: TypeAlias = tuple[Collection[Point], Collection[Point]]  # the threads and blocks on one side of a finding
 NOBODY: Taking = ((), ())
 
 
 class Frame(NamedTuple):
-    """A frame of a stack: a demangled function with its parameters, and a place as the tool wrote it."""
+    """A frame of a stack: a demangled function with its parameters, and the file and line as the tool wrote them."""
 
     function: str
     file: str = ""
@@ -31,8 +31,8 @@ class Frame(NamedTuple):
 
 
 class RawReport(NamedTuple):
-    """One report before equal ones are collapsed. `taking` tells of each side who took part; `times` how often the
-    tool saw the same."""
+    """One report before equal ones collapse. `taking` has the threads and blocks of each side, `times` the number of
+    equal reports that the tool counted."""
 
     kind: str
     kernel: str
@@ -45,26 +45,26 @@ class RawReport(NamedTuple):
 
 
 class Names(NamedTuple):
-    """What is known of the project: its files, and the kernels that were to be launched, as a finding names them."""
+    """The names that findings use: the project's files and its planned kernels."""
 
     sources: Sequence[str]
     entries: Sequence[str]
 
     def file(self, path: str) -> str:
-        """A file of the project by its name there; empty for any other, the runtime's included."""
+        """The project's name of a file; empty for any other file, including the runtime's."""
         if _RUNTIME in path:
             return ""
         matching = [source for source in self.sources if path == source or path.endswith(f"/{source}")]
         return max(matching, key=len, default="")
 
     def entry(self, function: str) -> str:
-        """A kernel as the launch spells it, where that is clear; else by its demangled name."""
+        """A kernel as the launch spells it, or by its demangled name if several entries match."""
         name = plain(function)
         alike = [entry for entry in self.entries if _base(entry) == _base(name)]
         return alike[0] if name not in self.entries and len(alike) == 1 else name
 
     def kernel(self, stack: Sequence[Frame]) -> str:
-        """The kernel that a stack lies in: what the runtime called, or the outermost function of the project."""
+        """The kernel of a stack: the function that the runtime called, or the project's outermost function."""
         for frame in stack:
             if called := _KERNEL_OF.search(frame.function):
                 return self.entry(called[1])
@@ -72,7 +72,7 @@ class Names(NamedTuple):
         return self.entry(inside[-1].function) if inside else ""
 
     def side(self, what: str, stack: Sequence[Frame]) -> Side:
-        """A side at the innermost frame of the project, or at the innermost of all by the last part of its path."""
+        """A side at the project's innermost frame; without one, at the innermost frame, by its file's base name."""
         for frame in stack:
             if file := self.file(frame.file):
                 return Side(what, plain(frame.function), file, frame.line)
@@ -81,12 +81,12 @@ class Names(NamedTuple):
         return Side(what)
 
     def allocation(self, stack: Sequence[Frame]) -> Side | None:
-        """Where the project declared a shared object; None for what it did not declare."""
+        """The project's declaration of a shared object; None for an object that it did not declare."""
         return self.side("allocation", stack) if any(self.file(frame.file) for frame in stack) else None
 
 
 def memory_of(allocated: Sequence[Frame]) -> str:
-    """What kind of memory an allocation of the runtime serves."""
+    """The kind of memory that an allocation of the runtime serves."""
     for frame in allocated:
         if frame.file.endswith(_SHARED):
             return " in shared memory"
@@ -111,37 +111,37 @@ def plain(function: str) -> str:
     return name
 
 
-def collapsed(tool: Tool, records: Sequence[RawReport]) -> tuple[ToolFinding, ...]:
-    """Records of the same kind, kernel and places become one finding, the sides of a race in either order."""
+def collapsed(tool: Tool, reports: Sequence[RawReport]) -> tuple[ToolFinding, ...]:
+    """Reports of the same kind, kernel and places become one finding; the sides of a race may be in either order."""
     groups: dict[tuple[object, ...], list[RawReport]] = {}
-    for record in records:
-        sides = frozenset(Counter(record.sides).items())
-        said = () if record.kind == "race" else (record.severity, record.message)
-        groups.setdefault((record.kind, record.kernel, sides, *said), []).append(record)
+    for report in reports:
+        sides = frozenset(Counter(report.sides).items())
+        text = () if report.kind == "race" else (report.severity, report.message)
+        groups.setdefault((report.kind, report.kernel, sides, *text), []).append(report)
     return tuple(_finding(tool, group) for group in groups.values())
 
 
 def _finding(tool: Tool, group: Sequence[RawReport]) -> ToolFinding:
     first = group[0]
-    taking = [_aligned(record, first.sides) for record in group]
+    taking = [_aligned(report, first.sides) for report in group]
     sides = tuple(
         msgspec.structs.replace(
             side,
-            threads=ranges({thread for one in taking for thread in one[at][0]}),
-            blocks=ranges({block for one in taking for block in one[at][1]}),
+            threads=ranges({thread for sides in taking for thread in sides[at][0]}),
+            blocks=ranges({block for sides in taking for block in sides[at][1]}),
         )
         for at, side in enumerate(first.sides)
     )
-    count = sum(record.times for record in group)
-    severity: Severity = "error" if any(record.severity == "error" for record in group) else "warning"
+    count = sum(report.times for report in group)
+    severity: Severity = "error" if any(report.severity == "error" for report in group) else "warning"
     return ToolFinding(tool, first.kind, severity, first.kernel, first.message, sides, count, first.raw[:RAW_LIMIT])
 
 
-def _aligned(record: RawReport, sides: tuple[Side, ...]) -> tuple[Taking, ...]:
-    """Who took part, in the order of `sides`: a pair of places may have met the other way round."""
-    if record.sides == sides:
-        return record.taking
-    return tuple(record.taking[record.sides.index(side)] for side in sides)
+def _aligned(report: RawReport, sides: tuple[Side, ...]) -> tuple[Taking, ...]:
+    """The threads and blocks in the order of `sides`: a report of the same race may list its sides in reverse."""
+    if report.sides == sides:
+        return report.taking
+    return tuple(report.taking[report.sides.index(side)] for side in sides)
 
 
 def _base(name: str) -> str:
@@ -149,7 +149,7 @@ def _base(name: str) -> str:
 
 
 def _opening(name: str) -> int:
-    """Where the parenthesis opens that the last character closes."""
+    """The position of the parenthesis that the last character closes."""
     depth = 0
     for at in range(len(name) - 1, -1, -1):
         depth += (name[at] == ")") - (name[at] == "(")

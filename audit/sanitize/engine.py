@@ -1,4 +1,4 @@
-"""What a session needs of a backend: its tools, their canaries, and a tool over one bundle."""
+"""The interface of a backend's sanitizers: the tools, their canaries, and a tool's run over bundles."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ class Engine(Protocol):
     """The sanitizers of one backend."""
 
     together: bool
-    """Whether it gains by having all cases of a variant at once."""
+    """Whether all cases of a variant should be observed in one call, because that is faster."""
 
     def record(self, tool: Tool) -> ToolRecord:
-        """The tool as it is used. Raises ToolMissing where it is not there."""
+        """The tool's version, options and gaps. Raises ToolMissing if the tool is not installed."""
 
     def canaries(self, tool: Tool) -> tuple[Canary, ...]:
-        """Its canaries and their twins, run now, by the command line of the audited variants."""
+        """Run the tool's canaries and their twins, with the command line of the audited variants."""
 
     def observe(
         self, tool: Tool, root: Path, variant: Variant, bundles: Sequence[tuple[Path, Bundle]], limit: float
     ) -> list[tuple[Observation, BuildIdentity]]:
-        """Bundles of the policy `exact`, each in its folder, run under the tool for at most `limit` seconds each."""
+        """Run bundles of the policy `exact`, each in its folder, under the tool, for at most `limit` seconds each."""
 
     def describe_device(self) -> str | None:
-        """The GPU, where there is one."""
+        """The GPU; None for a backend without one."""
 
     def abort(self) -> None:
-        """Kill every tool that is running now."""
+        """Kill every running tool."""

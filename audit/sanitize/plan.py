@@ -1,4 +1,4 @@
-"""What a session of sanitizers runs, decided before anything runs."""
+"""The plan of a session of sanitizers, made before anything runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from audit.capture.store import CaptureStore
 from audit.errors import PlanError
-from audit.plan import Backend, captured_axes, planned_variants
+from audit.plan import Backend, captured_axes, checked_time_limit, planned_variants
 from audit.project import Project
 from audit.records.sanitize import TOOLS, SanitizePlan, Tool
 from audit.spec import Case, Line, Operator, Shape
@@ -22,9 +22,9 @@ def make_sanitize_plan(
     backend: Backend = "host",
     time_limit: float,
 ) -> SanitizePlan:
-    """The plan; empty selections mean all tools, all variants that are not closed, all declared cases.
+    """The plan. Empty selections mean all tools, all variants that are not closed, and all declared cases.
 
-    `cases` are texts that a case's name holds. Raises PlanError where nothing is left, or a name is unknown.
+    `cases` are parts of case names. Raises PlanError if no case remains or a name is unknown.
     """
     operator, shape = project.shape(shape_name)
     declared = [_case(project, operator, shape, line) for line in _lines(operator, shape)]
@@ -38,13 +38,13 @@ def make_sanitize_plan(
         tools=tuple(tool for tool in TOOLS if not tools or tool in tools),
         variants=tuple(variant.name for variant in planned_variants(operator, variants)),
         cases=tuple(chosen),
-        time_limit=time_limit,
+        time_limit=checked_time_limit(time_limit),
         pruned=bool(tools or variants or cases),
     )
 
 
 def _lines(operator: Operator, shape: Shape) -> Sequence[Line]:
-    """Those declared for sanitizers; without any the default case, in all its steps."""
+    """The lines declared for sanitizers; without any, the default case with all its steps."""
     return operator.sanitize.get(shape.name, operator.sanitize.get("", (Line(),)))
 
 
@@ -52,7 +52,10 @@ def _case(project: Project, operator: Operator, shape: Shape, line: Line) -> Cas
     axes = dict(line.axes)
     if line.capture:
         if project.captures is None or operator.capture_axes is None:
-            raise PlanError(f"operator {operator.name}: its sanitizers' plan has a capture, but the project has none")
+            raise PlanError(
+                f"operator {operator.name}: its `sanitize` lines use the capture {line.capture!r}, which needs "
+                f"`captures` in [tool.kernel-audit] and the operator's capture_axes; set both"
+            )
         axes = {**captured_axes(operator, shape, line.capture, CaptureStore(project.captures)), **axes}
     return operator.case(
         shape, axes, seed=1, capture=line.capture, probe=line.probe, first_step_only=line.first_step_only

@@ -1,4 +1,4 @@
-"""Threads or blocks that took part in a finding, as the boxes that they fill: `(0..31,0,0) (40,0,0)`."""
+"""The threads or blocks of a finding as boxes of coordinates: `(0..31,0,0) (40,0,0)`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _SHOWN = 6  # boxes
 
 
 def point(numbers: Sequence[str]) -> Point:
-    """Three numbers as they are written."""
+    """A point from three numbers in text."""
     x, y, z = map(int, numbers)
     return x, y, z
 
 
 def ranges(points: Collection[Point]) -> str:
-    """The points, x first: runs along x, joined along y where they are equal, then along z. Empty for none."""
+    """The points as text: runs along x, equal runs joined along y, then along z. Empty for no points."""
     runs: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for x, y, z in sorted(set(points), key=lambda point: point[::-1]):
         row = runs.setdefault((z, y), [])
@@ -44,13 +44,13 @@ def ranges(points: Collection[Point]) -> str:
 
 
 def _consecutive(numbers: list[int]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for number in numbers:
-        if found and found[-1][1] == number - 1:
-            found[-1] = (found[-1][0], number)
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = (runs[-1][0], number)
         else:
-            found.append((number, number))
-    return found
+            runs.append((number, number))
+    return runs
 
 
 def _span(first: int, last: int) -> str:

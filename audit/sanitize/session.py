@@ -1,9 +1,8 @@
-"""One session: every tool proves itself on its canaries, then runs over every variant in every case."""
+"""One session: every tool first finds its canaries, then runs over every variant in every case."""
 
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -18,8 +17,11 @@ from audit.compile.identity import BuildIdentity
 from audit.errors import CompileError, ToolMissing
 from audit.execution import step_loads
 from audit.inputs import case_inputs, load_capture
+from audit.opened_files import collected_in_a_case
 from audit.project import Project
 from audit.records import machine
+from audit.records.closure import closure_of
+from audit.records.folder import add_pages
 from audit.records.sanitize import (
     SCHEMA,
     Canary,
@@ -38,6 +40,7 @@ from audit.records.sanitize import (
 from audit.sanitize import suppressions
 from audit.sanitize.engine import Engine
 from audit.sanitize.verdict import judge_run
+from audit.scratch import scratch_folder, sweep
 from audit.spec import Case, Inputs
 
 _AT_ONCE = 8
@@ -53,11 +56,12 @@ def sanitize(
     *,
     on_check: Callable[[ToolCheck], None] = lambda _: None,
 ) -> tuple[SanitizeRecord, Path]:
-    """Run a plan and write its record into a new folder of `runs`; the record and that folder.
+    """Run a plan and write its record into a new folder of `runs`. Returns the record and that folder.
 
-    The plan is on disk before anything runs. `render` makes the page, and any file beside it, by name. A tool that is
-    not there leaves what it was to check inconclusive.
+    The plan is on disk before anything runs. `render` makes the page, and any file beside it, by name. The checks of a
+    missing tool are inconclusive.
     """
+    sweep()
     rules = suppressions.concerning(project, suppressions.declared(project), plan.operator, plan.backend)
     folder = draft(runs, plan)
     began = time.monotonic()
@@ -70,9 +74,11 @@ def sanitize(
             canaries += engine.canaries(tool)
         except (ToolMissing, CompileError) as error:
             missing[tool] = str(error)
-    checked, builds = _checked(_Session(project, plan, engine, rules, tuple(canaries), missing), on_check)
-    used = counted(rules, (finding for one in checked for finding in one.findings))
-    wrong = complaints(used, _today(), tuple(records), narrowed=plan.pruned)
+    session = _Session(project, plan, engine, rules, tuple(canaries), missing)
+    with collected_in_a_case() as opened:
+        checked, builds = _run_checks(session, on_check)
+    used = counted(rules, (finding for check in checked for finding in check.findings))
+    objections = complaints(used, _today(), tuple(records), narrowed=plan.pruned)
     record = SanitizeRecord(
         schema=SCHEMA,
         kind="sanitize",
@@ -87,9 +93,12 @@ def sanitize(
         canaries=tuple(canaries),
         checked=checked,
         suppressions=used,
-        summary=summarize(plan, checked, canaries, wrong, round(time.monotonic() - began, 1)),
+        summary=summarize(plan, checked, canaries, objections, round(time.monotonic() - began, 1)),
+        closure=closure_of(project, plan.operator, opened),
     )
-    return record, folder.finish(record, render(record))
+    path = folder.finish(record)
+    add_pages(path, lambda: render(record))
+    return record, path
 
 
 class _Session(msgspec.Struct, frozen=True):
@@ -101,24 +110,24 @@ class _Session(msgspec.Struct, frozen=True):
     missing: dict[Tool, str]
 
 
-def _checked(
+def _run_checks(
     session: _Session, on_check: Callable[[ToolCheck], None]
 ) -> tuple[tuple[ToolCheck, ...], dict[str, BuildIdentity]]:
-    """Everything planned, in the plan's order, and the builds by key."""
+    """All planned checks, in the plan's order, and the builds by key."""
     plan = session.plan
-    given = {case.id: _given(session, case) for case in plan.cases}
+    data = {case.id: _case_data(session, case) for case in plan.cases}
     groups = [plan.cases] if session.engine.together else [(case,) for case in plan.cases]
-    wanted = [(tool, variant, cases) for tool in plan.tools for variant in plan.variants for cases in groups]
+    jobs = [(tool, variant, cases) for tool in plan.tools for variant in plan.variants for cases in groups]
     builds: dict[str, BuildIdentity] = {}
-    found: dict[int, list[ToolCheck]] = {}
+    by_job: dict[int, list[ToolCheck]] = {}
     pool = ThreadPoolExecutor(min(os.cpu_count() or 1, _AT_ONCE))
     try:
         futures = {
-            pool.submit(_check, session, tool, variant, [(case, given[case.id]) for case in cases]): index
-            for index, (tool, variant, cases) in enumerate(wanted)
+            pool.submit(_check, session, tool, variant, [(case, data[case.id]) for case in cases]): index
+            for index, (tool, variant, cases) in enumerate(jobs)
         }
         for future in as_completed(futures):
-            found[futures[future]] = [checked for checked, _ in future.result()]
+            by_job[futures[future]] = [checked for checked, _ in future.result()]
             for checked, build in future.result():
                 if build is not None and checked.build:
                     builds[checked.build] = build
@@ -128,61 +137,62 @@ def _checked(
         session.engine.abort()
         raise
     pool.shutdown()
-    return tuple(checked for index in range(len(wanted)) for checked in found[index]), builds
+    return tuple(checked for index in range(len(jobs)) for checked in by_job[index]), builds
 
 
-class _Given(msgspec.Struct, frozen=True):
+class _CaseData(msgspec.Struct, frozen=True):
     inputs: Inputs
     loads: dict[str, Inputs]
 
 
-def _given(session: _Session, case: Case) -> _Given:
+def _case_data(session: _Session, case: Case) -> _CaseData:
     operator = session.project.operators[session.plan.operator]
     inputs, steps = case_inputs(operator, case, load_capture(session.project, case))
-    return _Given(inputs, step_loads(inputs, steps))
+    return _CaseData(inputs, step_loads(inputs, steps))
 
 
 def _check(
-    session: _Session, tool: Tool, variant_name: str, cases: Sequence[tuple[Case, _Given]]
+    session: _Session, tool: Tool, variant_name: str, cases: Sequence[tuple[Case, _CaseData]]
 ) -> list[tuple[ToolCheck, BuildIdentity | None]]:
-    """A variant under a tool in some cases, in their order."""
+    """Run a variant under a tool in some cases; one check for each, in their order."""
     operator = session.project.operators[session.plan.operator]
     variant = operator.variant(variant_name)
 
-    def unasked(verdict: Verdict, reason: str) -> list[tuple[ToolCheck, BuildIdentity | None]]:
+    def not_run(verdict: Verdict, reason: str) -> list[tuple[ToolCheck, BuildIdentity | None]]:
         return [
             (ToolCheck(tool, variant_name, case.id, verdict, reason, (), 0, 0, 0.0, None), None) for case, _ in cases
         ]
 
     if tool in session.missing:
-        return unasked("inconclusive", session.missing[tool])
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
+        return not_run("inconclusive", session.missing[tool])
+    with scratch_folder() as scratch:
         bundles = []
-        for index, (case, given) in enumerate(cases):
-            folder = Path(scratch) / str(index)
+        for index, (case, data) in enumerate(cases):
+            folder = scratch / str(index)
             folder.mkdir()
-            written = bundle.write(folder, operator, variant, case, given.inputs, given.loads, policy="exact")
-            bundles.append((folder, written))
+            manifest = bundle.write(folder, operator, variant, case, data.inputs, data.loads, policy="exact")
+            bundles.append((folder, manifest))
         try:
             limit = session.plan.time_limit
-            seen = session.engine.observe(tool, session.project.root, variant, bundles, limit)
+            observations = session.engine.observe(tool, session.project.root, variant, bundles, limit)
         except ToolMissing as error:
-            return unasked("inconclusive", str(error))
+            return not_run("inconclusive", str(error))
         except CompileError as error:
-            return unasked("fail", f"it does not compile: {error}")
+            return not_run("fail", f"the variant does not compile: {error}")
     return [
-        (_judged(session, tool, variant_name, case, one, len(written.launches) * len(written.steps), build), build)
-        for (case, _), (_, written), (one, build) in zip(cases, bundles, seen, strict=True)
+        (_judge(session, tool, variant_name, case, observed, len(made.launches) * len(made.steps), build), build)
+        for (case, _), (_, made), (observed, build) in zip(cases, bundles, observations, strict=True)
     ]
 
 
-def _judged(
-    session: _Session, tool: Tool, variant: str, case: Case, seen: Observation, planned: int, build: BuildIdentity
+def _judge(
+    session: _Session, tool: Tool, variant: str, case: Case, observed: Observation, planned: int, build: BuildIdentity
 ) -> ToolCheck:
-    seen = msgspec.structs.replace(seen, findings=suppressions.apply(session.rules, seen.findings, _today()))
-    verdict, reason = judge_run(tool, seen, planned, session.canaries)
-    key, seconds = f"{tool}-{variant}-{build.key[:16]}", round(seen.seconds, 2)
-    return ToolCheck(tool, variant, case.id, verdict, reason, seen.findings, seen.launches, planned, seconds, key)
+    findings = suppressions.apply(session.rules, observed.findings, _today())
+    observed = msgspec.structs.replace(observed, findings=findings)
+    verdict, reason = judge_run(tool, observed, planned, session.canaries)
+    key, seconds = f"{tool}-{variant}-{build.key[:16]}", round(observed.seconds, 2)
+    return ToolCheck(tool, variant, case.id, verdict, reason, findings, observed.launches, planned, seconds, key)
 
 
 def _today() -> date:

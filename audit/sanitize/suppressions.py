@@ -1,16 +1,16 @@
-"""Findings that a project knows and accepts, for a while: `suppressions` in `[tool.kernel-audit]`.
+"""Findings that a project accepts until an expiry date: `suppressions` in `[tool.kernel-audit]`.
 
     [[tool.kernel-audit.suppressions]]
     name = "bulk copy"
     tool = "racecheck"
     kind = "race"
     where = "kernels/rows.cuh:41"   # or the kernel: "grouped_control_splits"
-    reason = "the copy is ordered by its own barrier, which racecheck does not follow"
+    reason = "the copy's own barrier orders it, which racecheck does not model"
     expires = 2027-01-31
-    device = "cuda"                  # left out: on a CPU too
+    device = "cuda"                  # omit it to cover the CPU too
 
-A rule is shown in every report that it concerns. One that is expired suppresses nothing, and one that matches nothing
-is no longer true of the source: both are complaints, and a session with a complaint does not pass.
+Every report that a rule concerns shows the rule. An expired rule suppresses nothing. A rule that matches nothing no
+longer describes the source. Both are complaints, and a session with a complaint does not pass.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PLACE = re.compile(r"(?P<file>.+):(?P<line>\d+)")
 
 
 def declared(project: Project) -> tuple[Suppression, ...]:
-    """The project's rules, or ProjectError that names the rule, the field and the fix."""
+    """The project's rules. Raises ProjectError with the rule, the field and the fix."""
     rules = tuple(
         _rule(f"{project.root / 'pyproject.toml'}: [tool.{TABLE}] suppressions[{index}]", table)
         for index, table in enumerate(project.settings.suppressions)
@@ -42,7 +42,8 @@ def declared(project: Project) -> tuple[Suppression, ...]:
     names = [rule.name for rule in rules]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise ProjectError(
-            f"{project.root / 'pyproject.toml'}: [tool.{TABLE}] suppressions: two are named {twice!r}; rename one"
+            f"{project.root / 'pyproject.toml'}: [tool.{TABLE}] suppressions: expected distinct names, but two are "
+            f"named {twice!r}; rename one"
         )
     return rules
 
@@ -50,18 +51,18 @@ def declared(project: Project) -> tuple[Suppression, ...]:
 def concerning(
     project: Project, rules: Iterable[Suppression], operator: str, backend: Backend
 ) -> tuple[Suppression, ...]:
-    """The rules that a session of an operator on a backend answers for: not those of the other backend, nor those that
-    lie in other operators' kernels alone. One that lies in no kernel at all concerns every session."""
-    found = []
+    """The rules that concern a session of an operator on a backend. This excludes rules for the other backend and rules
+    about other operators' kernels only. A rule about no known kernel concerns every session."""
+    selected = []
     for rule in rules:
-        homes = [one.name for one in project.operators.values() if _lies_in(rule, project, one)]
-        if rule.device in ("", backend) and (operator in homes or not homes):
-            found.append(rule)
-    return tuple(found)
+        operators = [each.name for each in project.operators.values() if _is_about(rule, project, each)]
+        if rule.device in ("", backend) and (operator in operators or not operators):
+            selected.append(rule)
+    return tuple(selected)
 
 
 def apply(rules: Iterable[Suppression], findings: Iterable[ToolFinding], today: date) -> tuple[ToolFinding, ...]:
-    """The findings, each with the name of the first rule that suppresses it; an expired rule suppresses nothing."""
+    """The findings, each with the name of the first valid rule that suppresses it. Expired rules are not valid."""
     valid = [rule for rule in rules if not expired(rule, today)]
     return tuple(
         msgspec.structs.replace(finding, suppressed=next((rule.name for rule in valid if matches(rule, finding)), ""))
@@ -70,7 +71,7 @@ def apply(rules: Iterable[Suppression], findings: Iterable[ToolFinding], today: 
 
 
 def matches(rule: Suppression, finding: ToolFinding) -> bool:
-    """Whether a rule is about a finding: its tool, its kind, and its kernel or the line of one of its sides."""
+    """Whether a rule matches a finding by tool, kind, and either its kernel or the line of one of its sides."""
     if (rule.tool, rule.kind) != (finding.tool, finding.kind):
         return False
     if place := _PLACE.fullmatch(rule.where):
@@ -78,14 +79,14 @@ def matches(rule: Suppression, finding: ToolFinding) -> bool:
     return rule.where in (finding.kernel, re.split(r"[<(]", finding.kernel, maxsplit=1)[0])
 
 
-def _lies_in(rule: Suppression, project: Project, operator: Operator) -> bool:
-    """Whether a rule's file belongs to an operator's variants, or its kernel is named in one that does."""
+def _is_about(rule: Suppression, project: Project, operator: Operator) -> bool:
+    """Whether an operator's variants use a rule's file, or a file of theirs names the rule's kernel."""
     place = _PLACE.fullmatch(rule.where)
     name = re.compile(rb"\b" + re.escape(re.split(r"[<(]", rule.where, maxsplit=1)[0].encode()) + rb"\b")
     for path in {variant.code.path for variant in operator.variants if isinstance(variant.code, Source)}:
         try:
             files = project_sources(project.root, project.root / path)
-        except AuditError:  # the session tells of it, if it is to run that variant
+        except AuditError:  # the session reports it, if it runs that variant
             continue
         if place["file"] in files if place else any(name.search(text) for text in files.values()):
             return True
@@ -95,14 +96,14 @@ def _lies_in(rule: Suppression, project: Project, operator: Operator) -> bool:
 def _rule(place: str, table: Mapping[str, Any]) -> Suppression:
     known = (*_FIELDS, "device")
     if unknown := sorted(set(table) - set(known)):
-        raise ProjectError(f"{place}: unknown field {unknown[0]!r}; known: {', '.join(known)}")
+        raise ProjectError(f"{place}: unknown field {unknown[0]!r}; known fields: {', '.join(known)}")
     texts = {}
     for field in _FIELDS:
         value = table.get(field)
         if field == "expires" and isinstance(value, date):
             value = value.isoformat()
         if not isinstance(value, str) or not value.strip():
-            raise ProjectError(f"{place} {field}: expected a text that is not empty, but got {value!r}; write one")
+            raise ProjectError(f"{place} {field}: expected a non-empty text, but got {value!r}; write one")
         texts[field] = value.strip()
     if texts["tool"] not in TOOLS:
         raise ProjectError(f"{place} tool: expected one of {', '.join(TOOLS)}, but got {texts['tool']!r}")
@@ -114,5 +115,5 @@ def _rule(place: str, table: Mapping[str, Any]) -> Suppression:
         ) from None
     texts["device"] = device = table.get("device", "")
     if device not in ("", "host", "cuda"):
-        raise ProjectError(f"{place} device: expected host or cuda, but got {device!r}; leave it out for both")
+        raise ProjectError(f"{place} device: expected host or cuda, but got {device!r}; omit it for both")
     return msgspec.convert(texts, Suppression)

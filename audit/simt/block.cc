@@ -2,7 +2,7 @@
 
 #include <cstdio>
 
-// CUDA's built-in variables, one set for each OS thread, rewritten at every switch. Headers declare them const.
+// CUDA's built-in variables, one set for each OS thread, updated at every switch. Headers declare them const.
 __thread uint3 threadIdx;
 __thread uint3 blockIdx;
 __thread dim3 blockDim;
@@ -14,7 +14,7 @@ __thread Block* running_block = nullptr;
 
 namespace {
 
-// Only their names are used, to say where a thread waits.
+// Only their names are used, in messages about waiting threads.
 constexpr Collective barriers[] = {{"__syncthreads", false, nullptr},
                                    {"__syncthreads_count", false, nullptr},
                                    {"__syncthreads_and", false, nullptr},
@@ -109,7 +109,7 @@ void Block::make_ready(unsigned warp, std::uint32_t lanes) {
   active_warps_ |= bit(warp);
 }
 
-// The first set bit after `after`, cyclically; or, if the schedule is random, any with equal chances. `bits` is not 0.
+// The first set bit after `after`, cyclically; with a random schedule, any set bit with equal chances. `bits` is not 0.
 inline unsigned Block::pick_bit(std::uint32_t bits, unsigned after) {
   if (random_ != 0) {
     random_ ^= random_ << 13;
@@ -184,7 +184,7 @@ unsigned Block::barrier(Barrier kind, bool predicate, Site site) {
     barrier_site_ = site;
     barrier_count_ = 0;
   } else if (kind != barrier_kind_ || !same_site(site, barrier_site_)) {
-    barrier_uniform_ = false;  // never released: ends in fail_stuck, when it is known where every thread waits
+    barrier_uniform_ = false;  // never released: fail_stuck reports it once all threads wait
   }
   barrier_count_ += predicate ? 1 : 0;
   ++arrived_;
@@ -218,7 +218,7 @@ std::uint64_t Block::collective(const Collective& collective, std::uint32_t mask
     fail_in_block(Failure::collective,
                   "thread %u (lane %u) called %s at %s:%d with mask 0x%08x, which does not name it", current_,
                   self, collective.name, site.file, site.line, mask);
-  // A mask may name lanes beyond the block's last thread, as the default one does; they take no part.
+  // A mask may name lanes beyond the block's last thread, as the default mask does; they take no part.
   const std::uint32_t lanes = mask & warp.present;
   if ((lanes & warp.exited) != 0)
     fail_in_block(Failure::collective,
@@ -268,7 +268,7 @@ std::uint32_t Block::converge(Site site) {
   return static_cast<std::uint32_t>(slot.result);
 }
 
-// No lane of the warp can run: those that asked for the active mask at one place are what a converged warp has there.
+// No lane of the warp can run. The lanes that called __activemask at one place are the active ones of a converged warp.
 void Block::release_converging(unsigned number) {
   Warp& warp = warps_[number];
   const Site site = warp.slots[__builtin_ctz(warp.converging)].site;
@@ -287,7 +287,7 @@ void Block::after_atomic(bool contended) {
   if (!contended && ++atomics_ % period != 0) return;
   const unsigned left = current_;
   make_ready(left / kLanes, bit(lane()));
-  // Another warp if there is one: a lane that spins must not keep its own warp in turn for ever.
+  // Prefer another warp: a spinning lane must not keep its own warp scheduled forever.
   const std::uint32_t others = active_warps_ & ~bit(left / kLanes);
   if (others != 0) current_ = pick_bit(others, left / kLanes) * kLanes;
   const unsigned next = next_thread();

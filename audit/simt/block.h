@@ -1,8 +1,8 @@
-// One block of a launch: its threads as fibers on one OS thread, and the schedule among them.
+// One block of a launch: its threads as fibers on one OS thread, and their schedule.
 //
-// At most one fiber runs at a time and runs until it must wait, so nothing here needs a lock. A warp goes on as
-// long as a lane of it can (its stacks are in the cache); lanes and warps are taken in turn, or at random by a
-// seed. A fiber that waits switches straight to the next one.
+// At most one fiber runs at a time, until it must wait, so nothing here needs a lock. A warp keeps running while one of
+// its lanes can, because its stacks are in the cache. Lanes and warps take turns in order, or at random with a seed. A
+// fiber that waits switches directly to the next one.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ namespace simt {
 constexpr unsigned kLanes = 32;
 constexpr unsigned kMaxThreads = 1024;
 constexpr unsigned kMaxWarps = kMaxThreads / kLanes;
-constexpr unsigned kNamedBarriers = 16;  // of a block; number 0 is left to __syncthreads
+constexpr unsigned kNamedBarriers = 16;  // of a block; number 0 belongs to __syncthreads
 
-// What all blocks of a launch have in common.
+// The properties that all blocks of a launch share.
 struct Grid {
   const Kernel* kernel;
   const std::uint64_t* arguments;
@@ -36,15 +36,15 @@ struct Grid {
 
 // A lane is in exactly one of: running, ready, at_barrier, in_named, in_collective, converging, exited.
 struct Warp {
-  std::uint32_t present;        // lanes that the block has
+  std::uint32_t present;        // lanes that exist in the block
   std::uint32_t ready;
   std::uint32_t at_barrier;
-  std::uint32_t in_named;       // in `named`, until the warp has come or, where it waits, the barrier is complete
+  std::uint32_t in_named;       // in `named`, until the whole warp has arrived and, if it waits, the barrier completes
   std::uint32_t in_collective;
   std::uint32_t converging;     // in __activemask, until no lane of the warp can run
   std::uint32_t exited;
   unsigned cursor;              // the lane that ran last
-  // True while all lanes in_collective brought the same collective and mask as the first of them.
+  // True while all lanes in_collective have the same collective and mask as the first of them.
   bool uniform;
   const Collective* first_collective;
   std::uint32_t first_mask;
@@ -52,17 +52,17 @@ struct Warp {
   LaneSlot slots[kLanes];
 };
 
-// One of the barriers that have a number, and who has come since it was complete.
+// A numbered barrier, and the arrivals since its last completion.
 struct NamedBarrier {
-  unsigned threads;  // who complete it; this and `site` are the first arrival's
+  unsigned threads;  // needed to complete it; this and `site` come from the first arrival
   unsigned arrived;
   std::uint32_t waiting;  // warps
   Site site;
-  const void* object;  // none: a number alone
-  bool used;           // in this block
+  const void* object;  // null: a barrier without an object
+  bool used;           // by this block
 };
 
-class Block : private Watch {  // a base, so that an empty one takes no room
+class Block : private Watch {  // a base class, so that an empty Watch takes no space
  public:
   Block();
   Block(const Block&) = delete;
@@ -81,7 +81,7 @@ class Block : private Watch {  // a base, so that an empty one takes no room
   // "kernel NAME, block (x, y, z), thread (x, y, z): ", or nothing outside a kernel.
   void describe(char* text, std::size_t bytes, bool with_thread) const;
   Watch& watch() { return *this; }
-  // A thread that is tried out ends here, at the first thing that another could notice.
+  // Ends the trial of a thread (scout.cc) at its first effect that another thread could notice.
   void before_effect() {
 #ifdef SIMT_SANITIZER_THREAD
     if (on_trial_) end_trial_here();
@@ -139,7 +139,7 @@ class Block : private Watch {  // a base, so that an empty one takes no room
   Barrier barrier_kind_ = Barrier::sync;
   Site barrier_site_{};
   unsigned barrier_count_ = 0;
-  // Safe to keep single: the next barrier ends only after every live thread has read this one's result.
+  // One result is enough: the next barrier completes only after every live thread has read it.
   unsigned barrier_result_ = 0;
   NamedBarrier named_[kNamedBarriers]{};
 };
@@ -148,9 +148,9 @@ class Block : private Watch {  // a base, so that an empty one takes no room
 extern __thread Block* running_block;
 inline Block* current_block() { return running_block; }
 
-// Like `fail`, with the kernel and block in front of the message.
+// Like `fail`, with the kernel and block before the message.
 [[noreturn]] void fail_in_block(Failure kind, const char* format, ...) __attribute__((format(printf, 2, 3)));
-// Where the calling OS thread is, ending in ": ", or nothing; async-signal-safe but for snprintf.
+// The calling OS thread's kernel, block and thread, ending in ": ", or nothing; async-signal-safe except for snprintf.
 void describe_current_thread(char* text, std::size_t bytes);
 
 }  // namespace simt

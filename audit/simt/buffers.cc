@@ -2,7 +2,7 @@
 
 #include "sanitizers.h"
 
-#ifndef SIMT_SANITIZED  // else exact_buffers.cc
+#ifndef SIMT_SANITIZED  // otherwise exact_buffers.cc
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -20,20 +20,23 @@ namespace simt {
 namespace {
 
 constexpr std::uint64_t kPage = 4096;
+// No access is allowed to so many bytes on either side of a buffer's file: address space, no memory. The second is for a
+// process that may have little of it.
+constexpr std::uint64_t kMargins[] = {1ULL << 30, 1ULL << 20};
 
-// For describe_address.
+// For describe_address, which asks for the data, and mapped_file, which asks for the whole mapping.
 struct Mapped {
-  char path[128];
-  const char* base;
+  char path[256];
+  const char* data;
   std::uint64_t bytes;
+  const char* base;
+  std::uint64_t file_bytes;
 };
 constexpr std::size_t kMaxMapped = 256;
 Mapped mapped[kMaxMapped];
 std::size_t mapped_count = 0;
 
-[[noreturn]] void refuse(const char* doing, const std::string& path) {
-  fail(Failure::script, "%s %s: %s", doing, path.c_str(), std::strerror(errno));
-}
+[[noreturn]] void refuse(const char* doing, const std::string& path) { fail_over(doing, path.c_str()); }
 
 int open_file(const std::string& path, int flags) {
   const int file = open(path.c_str(), flags | O_CLOEXEC, 0644);
@@ -48,7 +51,7 @@ std::uint64_t size_of(int file, const std::string& path) {
   return static_cast<std::uint64_t>(status.st_size);
 }
 
-// Calls `each(start, end)` for every part of the file that is not a hole; a file system without holes has one part.
+// Calls `each(start, end)` for every part of the file that is not a hole. A file system without holes has one part.
 template <typename Each>
 void for_extents(int file, std::uint64_t bytes, Each each) {
   std::uint64_t at = 0;
@@ -61,6 +64,17 @@ void for_extents(int file, std::uint64_t bytes, Each each) {
     each(static_cast<std::uint64_t>(start), stop);
     at = stop;
   }
+}
+
+// An address for `bytes` bytes, in whole pages, between two margins; nullptr where the system has no room.
+char* reserve(std::uint64_t bytes) {
+  const std::uint64_t pages = (bytes + kPage - 1) / kPage * kPage;
+  for (const std::uint64_t margin : kMargins) {
+    void* const whole =
+        mmap(nullptr, margin + pages + margin, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (whole != MAP_FAILED) return static_cast<char*>(whole) + margin;
+  }
+  return nullptr;
 }
 
 // Zeroes a part of the data region without committing pages that were holes.
@@ -82,20 +96,22 @@ Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t b
   Buffer buffer{open_file(path, O_RDWR), nullptr, 0, offset, bytes};
   buffer.file_bytes = size_of(buffer.file, path);
   if (offset > buffer.file_bytes || bytes > buffer.file_bytes - offset)
-    fail(Failure::script, "%s has %llu bytes; a buffer of %llu bytes at offset %llu does not fit", path.c_str(),
+    fail(Failure::script, "%s has %llu bytes; a buffer of %llu bytes at offset %llu does not fit in it", path.c_str(),
          static_cast<unsigned long long>(buffer.file_bytes), static_cast<unsigned long long>(bytes),
          static_cast<unsigned long long>(offset));
+  buffer.base = reserve(buffer.file_bytes);
+  if (buffer.base == nullptr) refuse("no address space for", path);
   // An empty file cannot be mapped; its buffer is an address that nothing may touch.
-  void* memory = buffer.file_bytes == 0
-                     ? mmap(nullptr, kPage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
-                     : mmap(nullptr, buffer.file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, buffer.file, 0);
-  if (memory == MAP_FAILED) refuse("cannot map", path);
-  buffer.base = static_cast<char*>(memory);
+  if (buffer.file_bytes > 0 && mmap(buffer.base, buffer.file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                                    buffer.file, 0) == MAP_FAILED)
+    refuse("cannot map", path);
   if (mapped_count < kMaxMapped) {
     Mapped& entry = mapped[mapped_count++];
     std::snprintf(entry.path, sizeof(entry.path), "%s", path.c_str());
+    entry.data = buffer.data();
+    entry.bytes = bytes;
     entry.base = buffer.base;
-    entry.bytes = buffer.file_bytes;
+    entry.file_bytes = buffer.file_bytes;
   }
   return buffer;
 }
@@ -105,14 +121,23 @@ void describe_address(const void* address, char* text, std::size_t bytes) {
   const auto at = reinterpret_cast<std::uint64_t>(address);
   std::uint64_t nearest = ~0ULL;
   for (std::size_t i = 0; i < mapped_count; ++i) {
-    const auto base = reinterpret_cast<std::uint64_t>(mapped[i].base), end = base + mapped[i].bytes;
-    const bool before = at < base;
-    const std::uint64_t distance = before ? base - at : at - end;
+    const auto data = reinterpret_cast<std::uint64_t>(mapped[i].data), end = data + mapped[i].bytes;
+    const bool before = at < data;
+    const std::uint64_t distance = before ? data - at : at - end;
     if ((!before && at < end) || distance >= nearest) continue;
     nearest = distance;
     std::snprintf(text, bytes, "%llu bytes %s %s", static_cast<unsigned long long>(distance),
                   before ? "before the start of" : "past the end of", mapped[i].path);
   }
+}
+
+bool mapped_file(const void* address, char (&path)[256]) {
+  for (std::size_t i = 0; i < mapped_count; ++i)
+    if (address >= mapped[i].base && address < mapped[i].base + mapped[i].file_bytes) {
+      std::snprintf(path, sizeof(path), "%s", mapped[i].path);
+      return true;
+    }
+  return false;
 }
 
 void fill_buffer(const Buffer& buffer, std::uint64_t word) {
@@ -126,7 +151,7 @@ void load_buffer(const Buffer& buffer, const std::string& path) {
   const int file = open_file(path, O_RDONLY);
   const std::uint64_t bytes = size_of(file, path);
   if (bytes != buffer.bytes)
-    fail(Failure::script, "%s has %llu bytes; its buffer has %llu", path.c_str(),
+    fail(Failure::script, "%s has %llu bytes, but its buffer has %llu", path.c_str(),
          static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(buffer.bytes));
   std::uint64_t done = 0;
   for_extents(file, bytes, [&](std::uint64_t start, std::uint64_t end) {

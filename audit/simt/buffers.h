@@ -1,4 +1,4 @@
-// A program's buffers: files of a bundle mapped into memory. Kernels see a part of each; the rest are guards.
+// A program's buffers: files of a bundle, mapped into memory. Kernels see a part of each file; the rest are guards.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +16,17 @@ struct Buffer {
   char* data() const { return base + offset; }
 };
 
-// Says where `address` lies relative to the nearest mapped buffer: "12 bytes past the end of k.bin", or nothing.
-// For the signal handler: it takes no lock and no memory.
+// Describes `address` relative to the nearest mapped buffer: "12 bytes past the end of k.bin", or nothing.
+// For the signal handler: it neither locks nor allocates.
 void describe_address(const void* address, char* text, std::size_t bytes);
+// Whether a buffer's file is mapped at `address`, and its name.
+bool mapped_file(const void* address, char (&path)[256]);
 
-// Each function fails with `script`, naming the file, if the system refuses.
+// Each function fails, naming the file, if the system refuses (`fail_over`).
 Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t bytes);
-// Repeats the little-endian word over the data region; the last one is cut.
+// Repeats the little-endian word over the data region; the last copy may be truncated.
 void fill_buffer(const Buffer& buffer, std::uint64_t word);
-// Replaces the data region by a file of exactly its size. Holes of either file stay holes.
+// Replaces the data region by a file of exactly its size; holes stay holes.
 void load_buffer(const Buffer& buffer, const std::string& path);
 // Copies the whole mapped file, guards included; holes stay holes.
 void save_buffer(const Buffer& buffer, const std::string& path);

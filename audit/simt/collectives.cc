@@ -1,4 +1,4 @@
-// Warp collectives, and the functions of device.h that hand over to the running block.
+// Warp collectives, and the functions of device.h that forward to the running block.
 #include "block.h"
 
 namespace simt {
@@ -14,7 +14,7 @@ void for_lanes(std::uint32_t lanes, Each each) {
 void complete_shuffle(LaneSlot* slots, std::uint32_t lanes) {
   for_lanes(lanes, [&](unsigned lane) {
     const unsigned source = slots[lane].argument;
-    if ((lanes & bit(source)) != 0) slots[lane].result = slots[source].value;  // else the poison it came with
+    if ((lanes & bit(source)) != 0) slots[lane].result = slots[source].value;  // otherwise it keeps its poison
   });
 }
 
@@ -50,7 +50,7 @@ constexpr Collective votes[] = {{"__ballot_sync", false, complete_ballot},
                                 {"__match_any_sync", false, complete_match},
                                 {"__syncwarp", false, complete_synchronise}};
 
-// The lane that `lane` reads, by the PTX ISA's shfl.sync; out of its segment it reads itself.
+// The lane that `lane` reads, by the PTX ISA's shfl.sync. Outside its segment a lane reads itself.
 unsigned source_lane(Shuffle kind, unsigned lane, unsigned argument, unsigned width) {
   const unsigned first = lane & ~(width - 1);
   const unsigned last = first + width - 1;
@@ -98,7 +98,7 @@ std::uint64_t shuffle(Shuffle kind, std::uint32_t mask, std::uint64_t value, uns
   Block& block = *current_block();
   const Collective& collective = shuffles[static_cast<unsigned>(kind)];
   if (width < 1 || width > 32 || (width & (width - 1)) != 0)
-    fail_in_block(Failure::collective, "%s at %s:%d has width %d; a power of two up to 32 is expected",
+    fail_in_block(Failure::collective, "%s at %s:%d has width %d; expected a power of two up to 32",
                   collective.name, site.file, site.line, width);
   LaneSlot slot{};
   slot.argument = source_lane(kind, block.lane(), argument, static_cast<unsigned>(width));

@@ -7,9 +7,9 @@ namespace simt {
 
 #ifdef SIMT_HAND_SWITCH
 
-// What a suspended stack holds, lowest address first: MXCSR and the x87 control word in eight bytes, r15, r14,
-// r13, r12, rbx, rbp, and the address to go on at. It ends in `ret`: the fibers of a block mostly wait at one place,
-// so the return predictor holds the right addresses, all the way up to the kernel. (`pop; jmp` leaves one too many.)
+// A suspended stack holds, lowest address first: MXCSR and the x87 control word in eight bytes, r15, r14, r13, r12,
+// rbx, rbp, and the address to resume at. The switch ends in `ret`: the fibers of a block mostly wait at one place, so
+// the return predictor has the right addresses up to the kernel. (`pop; jmp` would leave one too many.)
 asm(R"(
     .text
     .globl simt_switch_stack
@@ -42,7 +42,7 @@ simt_switch_stack:
 
 void start_context(Context& context, char* stack, std::size_t bytes, void (*entry)()) {
   constexpr std::uint64_t default_environment = 0x037FULL << 32 | 0x1F80U;  // round to nearest, no flush to zero
-  // One word above the saved ones, a null return address, so that rsp is 8 mod 16 on entry as after a call.
+  // A null return address above the saved words makes rsp 8 mod 16 on entry, as after a call.
   std::uint64_t frame[9] = {default_environment, 0, 0, 0, 0, 0, 0, reinterpret_cast<std::uint64_t>(entry), 0};
   char* bottom = stack + bytes - sizeof(frame);
   std::memcpy(bottom, frame, sizeof(frame));

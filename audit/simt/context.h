@@ -1,7 +1,7 @@
-// A flow of control that can be left and resumed on the same OS thread.
+// A flow of control that can be suspended and resumed on the same OS thread.
 //
-// x86-64 has a switch of its own (tests/simt/switch_bench.cc: 14 ns); elsewhere (or with SIMT_UCONTEXT) it is ucontext.
-// Both save the floating-point environment: without that, a rounding mode set in one fiber leaks into the next.
+// x86-64 uses its own switch (tests/simt/switch_bench.cc: 14 ns); other machines, or SIMT_UCONTEXT, use ucontext. Both
+// save the floating-point environment, so that a rounding mode set in one fiber does not leak into the next.
 #pragma once
 
 #include <cstddef>

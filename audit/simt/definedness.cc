@@ -1,6 +1,7 @@
-// Uninitialised reads, found where they happen. Memcheck alone speaks up late, when a result depends on what nobody
-// wrote; so the kernels are compiled with ThreadSanitizer's instrumentation, and its calls end here: each load of
-// memory that others see asks memcheck. Once told, the bytes count as written, or every later use would tell again.
+// Reports uninitialised reads where they happen. Memcheck alone reports them late, when a branch or a system call
+// depends on them. So the kernels are compiled with ThreadSanitizer's instrumentation, whose callbacks are defined
+// here: each load from shared or global memory queries memcheck. Reported bytes then count as written, so that later
+// uses do not report them again.
 #include "sanitizers.h"
 
 #ifdef SIMT_SANITIZER_VALGRIND
@@ -9,7 +10,7 @@
 
 namespace {
 
-// A thread's own stack is left to memcheck: a struct may be copied with members that nobody needs.
+// A thread's own stack is left to memcheck, because copies of structs may include members that nobody uses.
 inline __attribute__((always_inline)) void check(const void* address, std::size_t bytes) {
   if (simt::is_stack(address)) return;
   if (VALGRIND_CHECK_MEM_IS_DEFINED(address, bytes) != 0)

@@ -1,5 +1,5 @@
-// What device code on the CPU calls: barriers, warp collectives, shared memory. The headers that bear CUDA's
-// names are written on top of this.
+// The interface that device code on the CPU calls: barriers, warp collectives, shared memory. The headers with CUDA's
+// names are built on it.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ struct Site {
   int line;
 };
 
-// One __shared__ declaration of one function (of one instantiation, in a template): its address is its identity.
+// One __shared__ declaration in one function or template instantiation. Its address is its identity.
 struct SharedObject {
   unsigned bytes;
   unsigned alignment;
@@ -28,16 +28,16 @@ void* dynamic_shared(unsigned alignment);
 
 enum class Barrier : unsigned char { sync, count, all, any };
 
-// Waits for every thread of the block that has not exited. Gives how many of them had a non-zero predicate.
+// Waits for every thread of the block that has not exited. Returns the number of them with a non-zero predicate.
 unsigned block_barrier(Barrier kind, bool predicate, Site site);
 
-// A call of barrier_sync, which waits, or of barrier_arrive: portable/audit_barrier.h.
+// A call of barrier_sync, which waits, or of barrier_arrive (portable/audit_barrier.h).
 struct NamedCall {
   unsigned id;
   unsigned threads;
   bool waits;
   Site site;
-  const void* object = nullptr;  // that counts threads, not warps: who has exited is missed
+  const void* object = nullptr;  // an mbarrier, which counts threads, so that it never completes without exited ones
 
   const char* name() const { return waits ? "barrier_sync" : "barrier_arrive"; }
 };
@@ -46,18 +46,18 @@ void named_barrier(const NamedCall& call);
 
 struct LaneSlot;
 
-// An operation of the lanes named by a mask. The last lane to arrive completes it for all.
+// An operation of the lanes in a mask. The last lane to arrive completes it for all.
 struct Collective {
   const char* name;
-  bool whole_warp;  // needs 32 lanes that exist, as tensor-core operations do
+  bool whole_warp;  // needs all 32 lanes, as tensor-core operations do
   void (*complete)(LaneSlot* slots, std::uint32_t lanes);
 };
 
-// What one lane brings to a collective and takes away from it.
+// One lane's operands and result of a collective.
 struct LaneSlot {
   const Collective* collective;
   std::uint32_t mask;
-  std::uint32_t argument;  // a source lane
+  std::uint32_t argument;  // the source lane
   std::uint64_t value;
   std::uint64_t result;
   void* operands;
@@ -73,11 +73,11 @@ unsigned current_lane();
 // Ends the run, as __trap() does.
 [[noreturn]] void trap(Site site);
 
-// Lets other threads of the block run now and then, so that a loop which spins on an atomic ends.
+// Lets other threads of the block run from time to time, so that a loop that spins on an atomic ends.
 void after_atomic(bool contended);
 
 #ifdef SIMT_SANITIZER_THREAD
-// __threadfence() of the running thread, and whether it has been there: its atomics publish what came before them.
+// Records __threadfence() of the running thread, and whether it has called one: then its atomics publish its writes.
 void memory_fence();
 bool has_fenced();
 #endif

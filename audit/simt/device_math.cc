@@ -1,5 +1,5 @@
-// fmaxf and its kin as PTX has them: a NaN gives way to a number, and -0 lies below +0. The C library promises
-// only the first, and these definitions in the program itself take its place.
+// fmaxf, fminf, fmax and fmin as PTX defines them: a number wins over a NaN, and -0 is less than +0. The C library
+// promises only the first. These definitions in the program replace the library's.
 namespace {
 
 template <typename T>

@@ -1,5 +1,5 @@
 // Buffers under a sanitizer: each is a heap allocation of exactly its size, so that the sanitizer's own red zones
-// surround it. Its file gives the first contents and the guards of the copies; it is not written.
+// surround it. Its file provides the initial contents and the guards of the copies, and is never written.
 #include "sanitizers.h"
 
 #ifdef SIMT_SANITIZED
@@ -25,11 +25,9 @@
 namespace simt {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // of cudaMalloc
+constexpr std::size_t kAlignment = 256;  // as cudaMalloc aligns
 
-[[noreturn]] void refuse(const char* doing, const std::string& path) {
-  fail(Failure::script, "%s %s: %s", doing, path.c_str(), std::strerror(errno));
-}
+[[noreturn]] void refuse(const char* doing, const std::string& path) { fail_over(doing, path.c_str()); }
 
 int open_file(const std::string& path, int flags) {
   const int file = open(path.c_str(), flags | O_CLOEXEC, 0644);
@@ -55,9 +53,9 @@ void read_all(int file, char* to, std::uint64_t bytes, std::uint64_t from, const
 
 #ifdef SIMT_SANITIZER_VALGRIND
 
-std::map<const char*, std::uint64_t> poisons;  // of each buffer that was filled
+std::map<const char*, std::uint64_t> poisons;  // the poison of each filled buffer
 
-// Memcheck lets undefined bytes be copied. One that is no longer the poison was made from what nobody wrote.
+// Memcheck allows copies of undefined bytes. An undefined byte other than the poison was computed from unwritten data.
 void check_defined(const Buffer& buffer) {
   const auto filled = poisons.find(buffer.data());
   if (filled == poisons.end()) return;
@@ -83,11 +81,11 @@ Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t b
   Buffer buffer{open_file(path, O_RDONLY), nullptr, 0, offset, bytes};
   buffer.file_bytes = size_of(buffer.file, path);
   if (offset > buffer.file_bytes || bytes > buffer.file_bytes - offset)
-    fail(Failure::script, "%s has %llu bytes; a buffer of %llu bytes at offset %llu does not fit", path.c_str(),
+    fail(Failure::script, "%s has %llu bytes; a buffer of %llu bytes at offset %llu does not fit in it", path.c_str(),
          static_cast<unsigned long long>(buffer.file_bytes), static_cast<unsigned long long>(bytes),
          static_cast<unsigned long long>(offset));
   void* memory = nullptr;
-  // The bytes in front, which give the data their place in a line of 256, are out of bounds like those behind.
+  // The lead bytes, which give the data their offset from an aligned address, are out of bounds like those behind.
   const std::uint64_t lead = offset % kAlignment;
   if (posix_memalign(&memory, kAlignment, lead + bytes == 0 ? 1 : lead + bytes) != 0)
     fail(Failure::script, "no memory for the %llu bytes of %s", static_cast<unsigned long long>(bytes), path.c_str());
@@ -106,6 +104,7 @@ Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t b
 }
 
 void describe_address(const void*, char* text, std::size_t) { text[0] = '\0'; }
+bool mapped_file(const void*, char (&)[256]) { return false; }
 
 void fill_buffer(const Buffer& buffer, std::uint64_t word) {
   for (std::uint64_t at = 0; at < buffer.bytes; at += sizeof(word))
@@ -120,7 +119,7 @@ void load_buffer(const Buffer& buffer, const std::string& path) {
   const int file = open_file(path, O_RDONLY);
   const std::uint64_t bytes = size_of(file, path);
   if (bytes != buffer.bytes)
-    fail(Failure::script, "%s has %llu bytes; its buffer has %llu", path.c_str(),
+    fail(Failure::script, "%s has %llu bytes, but its buffer has %llu", path.c_str(),
          static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(buffer.bytes));
   read_all(file, buffer.data(), bytes, 0, path);
   close(file);

@@ -1,5 +1,5 @@
-// Shared memory under a sanitizer: every object is a heap allocation of the block, so that the sanitizer's own red
-// zones surround it and its bytes count as never written.
+// Shared memory under a sanitizer: every object is a heap allocation, so that the sanitizer's own red zones surround it
+// and its bytes count as never written.
 #include "sanitizers.h"
 
 #ifdef SIMT_SANITIZED
@@ -20,11 +20,11 @@ namespace {
 
 constexpr unsigned kDynamicAlignment = 1024;
 
-// Exactly as aligned as asked for: `lead` bytes in front of the object, out of bounds too, see to that.
+// `lead` inaccessible bytes before the object give it exactly the requested alignment, and no more.
 char* allocate(std::size_t bytes, std::size_t alignment, std::size_t lead) {
   void* memory = nullptr;
   if (posix_memalign(&memory, alignment, lead + bytes == 0 ? 1 : lead + bytes) != 0)
-    fail(Failure::launch, "no memory for %zu bytes of shared memory", bytes);
+    fail(Failure::room, "no memory for %zu bytes of shared memory", bytes);
   char* at = static_cast<char*>(memory) + lead;
   for (std::size_t i = 0; i < bytes; ++i) at[i] = reinterpret_cast<const char*>(&kSharedPoison)[i % 4];
 #ifdef SIMT_SANITIZER_ADDRESS
@@ -37,7 +37,7 @@ char* allocate(std::size_t bytes, std::size_t alignment, std::size_t lead) {
   return at;
 }
 
-// AddressSanitizer cannot put a red zone inside of eight bytes, so what needs less is aligned to eight.
+// AddressSanitizer cannot start a red zone inside eight bytes, so eight is the least alignment.
 std::size_t lead_of(const SharedObject& object) { return object.alignment < 8 ? 8 : object.alignment; }
 
 }  // namespace

@@ -19,6 +19,7 @@ namespace simt {
 namespace {
 
 constexpr int kExitStatus = 3;
+constexpr int kNoRoom = 74;  // where not even the report can be written
 constexpr std::size_t kSignalStack = 64 * 1024;
 
 int report_file = -1;
@@ -32,28 +33,34 @@ const char* kind_name(Failure kind) {
     case Failure::collective: return "collective";
     case Failure::assertion: return "assert";
     case Failure::memory: return "memory";
+    case Failure::room: return "room";
   }
   return "script";
 }
 
-void write_all(int file, const char* text, std::size_t bytes) {
+bool write_all(int file, const char* text, std::size_t bytes) {
   while (bytes > 0) {
     const ssize_t written = write(file, text, bytes);
     if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
+    if (written <= 0) return false;
     text += written;
     bytes -= static_cast<std::size_t>(written);
   }
+  return true;
 }
 
-// `line` has no newline yet and room for one.
+void write_report(const char* text, std::size_t bytes) {
+  if (report_file >= 0 && !write_all(report_file, text, bytes)) _exit(kNoRoom);
+}
+
+// `line` has no newline yet, but room for one.
 [[noreturn]] void finish(char* line) {
   std::size_t length = std::strlen(line);
   for (std::size_t i = 0; i < length; ++i)
     if (line[i] == '\n' || line[i] == '\r') line[i] = ' ';
   line[length++] = '\n';
-  if (report_file >= 0) write_all(report_file, line, length);
-  write_all(STDERR_FILENO, line, length);
+  write_report(line, length);
+  (void)write_all(STDERR_FILENO, line, length);
   _exit(kExitStatus);
 }
 
@@ -72,9 +79,11 @@ void on_signal(int number, siginfo_t* info, void*) {
     std::snprintf(line, sizeof(line) - 1, "error memory %sinteger division by zero or overflow", where);
   } else if (number == SIGILL) {
     std::snprintf(line, sizeof(line) - 1, "error memory %sthis CPU lacks an instruction of the program", where);
+  } else if (char mapped[256]; number == SIGBUS && info->si_code == BUS_ADRERR && mapped_file(address, mapped)) {
+    std::snprintf(line, sizeof(line) - 1, "error room %s: the file system has no page left for it", mapped);
   } else if (is_stack_guard(address)) {
     std::snprintf(line, sizeof(line) - 1,
-                  "error memory %sthe thread's stack of %zu KiB overflowed (local arrays, recursion)", where,
+                  "error memory %sthe thread's stack of %zu KiB overflowed; reduce local arrays or recursion", where,
                   kStackBytes / 1024);
   } else if (info->si_code == SI_KERNEL) {
     std::snprintf(line, sizeof(line) - 1,
@@ -93,7 +102,14 @@ void on_signal(int number, siginfo_t* info, void*) {
 void open_report(const char* path) {
   if (report_file >= 0) close(report_file);
   report_file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  if (report_file < 0) fail(Failure::script, "cannot write the report %s: %s", path, std::strerror(errno));
+  if (report_file < 0) fail_over("cannot write the report", path);
+}
+
+void fail_over(const char* doing, const char* path) {
+  const int error = errno;
+  const bool shortage = error == ENOSPC || error == EDQUOT || error == EFBIG || error == ENOMEM || error == EMFILE ||
+                        error == ENFILE || error == EIO || error == EROFS;
+  fail(shortage ? Failure::room : Failure::script, "%s %s: %s", doing, path, std::strerror(error));
 }
 
 void report_line(const char* format, ...) {
@@ -104,7 +120,7 @@ void report_line(const char* format, ...) {
   va_end(arguments);
   const std::size_t length = std::strlen(line);
   line[length] = '\n';
-  if (report_file >= 0) write_all(report_file, line, length + 1);
+  write_report(line, length + 1);
 }
 
 void fail(Failure kind, const char* format, ...) {
@@ -134,7 +150,7 @@ void install_signal_stack() {
 
 void catch_signals() {
 #ifdef SIMT_SANITIZER_ADDRESS
-  return;  // AddressSanitizer's own handler knows the line
+  return;  // AddressSanitizer's own handler reports the line
 #endif
   install_signal_stack();
   struct sigaction action {};
@@ -145,7 +161,7 @@ void catch_signals() {
 
 }  // namespace simt
 
-// <assert.h> ends here: the C library's own would abort without saying which block and thread.
+// The handler of <assert.h>. The C library's own would abort without the block and thread.
 extern "C" [[noreturn]] void __assert_fail(const char* expression, const char* file, unsigned int line,
                                            const char*) noexcept {
   if (simt::Block* block = simt::current_block()) block->before_effect();

@@ -3,26 +3,27 @@
 #include <algorithm>
 #include <atomic>
 #include <numeric>
+#include <system_error>
 #include <thread>
 
 namespace simt {
 namespace {
 
-// Each stack takes two memory maps, and Linux allows a process 65,530 by default.
+// Each stack takes two memory maps, of which Linux allows a process 65,530 by default.
 constexpr unsigned kMaxStacks = 28'000;
 #ifdef SIMT_SANITIZER_THREAD
-constexpr bool kOneAtATime = true;  // ThreadSanitizer's fibers are kept in one pool, and slow each other down
+constexpr bool kOneAtATime = true;  // ThreadSanitizer's fibers share one pool and slow each other down
 #else
 constexpr bool kOneAtATime = false;
 #endif
 
 void require(bool holds, const Grid& grid, const char* what, std::uint64_t value, std::uint64_t limit) {
   if (!holds)
-    fail(Failure::launch, "kernel %s: %s is %llu; 1 to %llu is allowed", grid.kernel->name, what,
-         static_cast<unsigned long long>(value), static_cast<unsigned long long>(limit));
+    fail(Failure::launch, "kernel %s: expected %s of 1 to %llu, but got %llu", grid.kernel->name, what,
+         static_cast<unsigned long long>(limit), static_cast<unsigned long long>(value));
 }
 
-// The order of blocks: k * step + start, with a step that shares no factor with the count.
+// The order of blocks: k * step + start, where step and count are coprime.
 struct Order {
   std::uint64_t count, step, start;
   std::uint64_t operator()(std::uint64_t k) const {
@@ -70,7 +71,10 @@ void Launcher::run(const Grid& grid) {
   };
   Watch::begin_launch();
   std::vector<std::thread> others;
-  for (unsigned i = 1; i < count; ++i) others.emplace_back(work, std::ref(*workers_[i]));
+  try {
+    for (unsigned i = 1; i < count; ++i) others.emplace_back(work, std::ref(*workers_[i]));
+  } catch (const std::system_error&) {  // no more threads: those that there are do the work
+  }
   work(*workers_[0]);
   for (std::thread& other : others) other.join();
   Watch::end_launch();

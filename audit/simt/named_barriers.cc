@@ -1,5 +1,5 @@
-// The barriers that have a number and a count, as PTX has them: a warp counts once all of its lanes that have not
-// exited stand at the same call.
+// Numbered barriers with a thread count, as in PTX: a warp arrives when all of its lanes that have not exited are at
+// the same call.
 #include "block.h"
 
 namespace simt {
@@ -23,13 +23,13 @@ void Block::named_barrier(const NamedCall& call) {
   const unsigned number = current_ / kLanes;
   Warp& warp = warps_[number];
   if (call.id < 1 || call.id >= kNamedBarriers)
-    fail_in_named(call, "; the number of a barrier is 1 to %u", kNamedBarriers - 1);
+    fail_in_named(call, "; expected a barrier number of 1 to %u", kNamedBarriers - 1);
   if (call.threads == 0 || call.threads % kLanes != 0 || call.threads > kMaxThreads)
-    fail_in_named(call, " for %u threads; a multiple of %u up to %u is expected", call.threads, kLanes, kMaxThreads);
+    fail_in_named(call, " for %u threads; expected a multiple of %u up to %u", call.threads, kLanes, kMaxThreads);
   if (warp.in_named == 0)
     warp.named = call;
   else if (!same_call(call, warp.named))
-    fail_in_named(call, ", but lane %d of its warp %s %u at %s:%d; all lanes of a warp come to a barrier together",
+    fail_in_named(call, ", but lane %d of its warp called %s %u at %s:%d; all lanes of a warp must make the same call",
                   __builtin_ctz(warp.in_named), warp.named.name(), warp.named.id, warp.named.site.file,
                   warp.named.site.line);
   publish(current_);
@@ -38,24 +38,24 @@ void Block::named_barrier(const NamedCall& call) {
   if ((warp.in_named & bit(lane())) != 0)
     suspend();
   else
-    warp.ready &= ~bit(lane());  // among those that go on
+    warp.ready &= ~bit(lane());  // it continues now, with the other lanes ready
   if (call.waits) receive(current_);
 }
 
-// The warp has come if no lane of it is elsewhere.
+// The warp arrives when none of its lanes is elsewhere.
 void Block::count_named(unsigned number) {
   Warp& warp = warps_[number];
   if (warp.in_named == 0 || warp.in_named != (warp.present & ~warp.exited)) return;
   const NamedCall& call = warp.named;
   if (call.object != nullptr && warp.in_named != kWholeWarp)
-    fail_in_named(call, "; lanes of its warp have exited or never were, whose arrivals an mbarrier goes on waiting for");
+    fail_in_named(call, "; some lanes of its warp have exited or do not exist, and an mbarrier needs their arrivals");
   NamedBarrier& barrier = named_[call.id];
   if (barrier.used && barrier.object != call.object)
-    fail_in_named(call, ", which is the number of another barrier at %s:%d", barrier.site.file, barrier.site.line);
+    fail_in_named(call, ", whose number another barrier uses at %s:%d", barrier.site.file, barrier.site.line);
   if (barrier.arrived == 0)
     barrier = {call.threads, 0, 0, call.site, call.object, true};
   else if (call.threads != barrier.threads)
-    fail_in_named(call, " for %u threads, but who came first did so at %s:%d for %u", call.threads, barrier.site.file,
+    fail_in_named(call, " for %u threads, but the first arrival at %s:%d expects %u", call.threads, barrier.site.file,
                   barrier.site.line, barrier.threads);
   barrier.arrived += kLanes;
   deliver(number, call.id);

@@ -33,8 +33,8 @@ constexpr std::size_t kMaxFibers = 2048;
 
 using Token = std::uint64_t;
 
-// A fiber takes 1 ms to make, so it is used again: by a later launch, which is ordered after all of this one. Within
-// a launch it serves one thread: what it had seen for a first one would hide that one's races with a second.
+// Creating a fiber takes 1 ms, so a later launch, which is ordered after this one, reuses it. Within a launch a fiber
+// serves one thread: reuse would order the first thread before the second and hide their races.
 class FiberPool {
  public:
   void begin_launch() {
@@ -66,7 +66,7 @@ class FiberPool {
   void start() { __tsan_acquire(&begun_); }
   void end() { __tsan_release(&ended_); }
 
-  void* reader = nullptr;  // of all threads of this launch that only read
+  void* reader = nullptr;  // shared by all threads of this launch that only read
 
  private:
   std::vector<void*> free_, used_;
@@ -80,11 +80,11 @@ void* trial_from = nullptr;
 
 Token* new_tokens() { return static_cast<Token*>(std::calloc(2, sizeof(Token))); }
 
-// The shadow of a stack still tells what its last owner did there; mapping it anew forgets that.
+// The shadow of a stack still holds the accesses of its last owner; a new mapping clears it.
 void forget(char* stack) {
   constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   if (mmap(stack, kStackBytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED)
-    fail(Failure::launch, "cannot map a stack anew: %s", std::strerror(errno));
+    fail(Failure::room, "cannot map a stack anew: %s", std::strerror(errno));
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ struct Watch::Block {
   };
 
   struct Generation {
-    std::vector<Token*> deliveries;  // one a warp
+    std::vector<Token*> deliveries;  // one for each warp
     unsigned readers = 0;            // lanes that have not received them
 
     ~Generation() {
@@ -120,9 +120,9 @@ struct Watch::Block {
   bool started[kScheduler];
   bool fenced[kScheduler];
   unsigned char arrivals[kScheduler];
-  Token* tokens;  // allocated for each block: a token kept would order the blocks
+  Token* tokens;  // allocated for each block: reuse would order the blocks
   std::vector<WarpTokens> warps[kScheduler / 32];
-  Token* published[kScheduler / 32] = {};  // by lanes of a warp that is not whole yet
+  Token* published[kScheduler / 32] = {};  // by lanes of a warp that has not fully arrived
   Generation* generations[16] = {};
   Generation* promised[kScheduler] = {};
 
@@ -169,7 +169,7 @@ void Watch::end_block(unsigned threads) {
     warp.clear();
   }
   std::free(block_->tokens);
-  for (Block::Generation*& generation : block_->generations) {  // of those who arrived, and nobody waited
+  for (Block::Generation*& generation : block_->generations) {  // arrivals for which nobody waited
     delete generation;
     generation = nullptr;
   }
@@ -254,7 +254,7 @@ void Watch::end_trial(bool kept) {
   AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
   __tsan_switch_to_fiber(trial_from, kNoSynchronisation);
   if (kept) return;
-  __tsan_destroy_fiber(trial);  // it was left in the middle of functions
+  __tsan_destroy_fiber(trial);  // it was abandoned inside function calls
   trial = nullptr;
 }
 
@@ -287,7 +287,7 @@ namespace {
 bool found = false;
 }
 
-// Called by the sanitizers at each report.
+// The sanitizers call these at each report.
 extern "C" {
 void __asan_on_error() { found = true; }
 void __ubsan_on_report() { found = true; }
@@ -296,7 +296,7 @@ void __ubsan_on_report() { found = true; }
 namespace simt {
 
 int sanitizer_status() {
-  constexpr int kFound = 66;  // FOUND in audit/sanitize/host.py
+  constexpr int kFound = 66;  // FOUND in audit/sanitize/host/tools.py
   return found ? kFound : 0;
 }
 
@@ -313,7 +313,7 @@ void Watch::before_switch(unsigned from, unsigned to) {
   __sanitizer_start_switch_fiber(left.ended ? nullptr : &left.fake, stacks_[to].bottom, stacks_[to].bytes);
 }
 
-// In the fiber that goes on. What was left is the scheduler the first time: then its bounds become known.
+// Runs in the resumed fiber. The first switch leaves the scheduler, whose bounds then become known.
 void Watch::after_switch(unsigned to) {
   Stack& scheduler = stacks_[kScheduler];
   const bool first = scheduler.bottom == nullptr;

@@ -1,9 +1,9 @@
-// What a sanitizer must be told about fibers, barriers and memory. The build defines at most one of
+// The notifications that a sanitizer needs about fibers, barriers and memory. The build defines at most one of
 //   SIMT_SANITIZER_THREAD    races: ThreadSanitizer, a TSan fiber for each CUDA thread
 //   SIMT_SANITIZER_ADDRESS   addresses: AddressSanitizer and UBSan
-//   SIMT_SANITIZER_VALGRIND  uninitialised reads: valgrind's memcheck, asked at every load (definedness.cc)
-// and instruments the kernels alone, not the runtime, whose own accesses are none of a kernel's. So these macros and
-// not __SANITIZE_THREAD__ are what counts. Without any of them a Watch is empty and all of its functions vanish.
+//   SIMT_SANITIZER_VALGRIND  uninitialised reads: valgrind's memcheck, queried at every load (definedness.cc)
+// and instruments only the kernels, not the runtime, whose accesses belong to no kernel. So the code checks these
+// macros and not __SANITIZE_THREAD__. Without any of them a Watch is empty and all of its functions vanish.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 #include "stacks.h"
 
 #if defined(SIMT_SANITIZER_THREAD) || defined(SIMT_SANITIZER_ADDRESS) || defined(SIMT_SANITIZER_VALGRIND)
-// Every buffer and every shared object is a heap allocation of its own: exact_buffers.cc, exact_shared_memory.cc.
+// Every buffer and shared object is its own heap allocation: exact_buffers.cc, exact_shared_memory.cc.
 #define SIMT_SANITIZED 1
 #endif
 
@@ -32,16 +32,16 @@
 
 namespace simt {
 
-constexpr unsigned kScheduler = 1024;  // stands for the flow of control that starts a block; threads are below it
+constexpr unsigned kScheduler = 1024;  // the number of the flow of control that starts a block; threads are below it
 
 #ifdef SIMT_SANITIZER_ADDRESS
-// What a run that came to its end exits with: AddressSanitizer and UBSan that go on after a finding would say 0.
+// The exit status of a completed run. AddressSanitizer and UBSan continue after a finding and would exit with 0.
 int sanitizer_status();
 #else
 inline int sanitizer_status() { return 0; }
 #endif
 
-// While one lives, nothing that the runtime does counts as an access of the running thread; malloc and free would.
+// Hides the runtime's accesses during its lifetime; otherwise malloc and free would count as the running thread's.
 #ifdef SIMT_SANITIZER_THREAD
 class Unseen {
  public:
@@ -53,15 +53,15 @@ class Unseen {
 };
 #else
 struct Unseen {
-  Unseen() {}  // declared, so that an unused one is no warning
+  Unseen() {}  // user-provided, so that an unused object causes no warning
 };
 #endif
 
 #if defined(SIMT_SANITIZER_THREAD)
 
-// What orders memory, as CUDA has it: __syncthreads in a block, a barrier that has a number between who comes and who
-// waits, __syncwarp among the lanes of its mask, an atomic
-// after a fence with an atomic that sees it, one launch with the next. Shuffles, votes and wmma order nothing.
+// The order of memory in CUDA: __syncthreads orders a block, a numbered barrier orders arriving threads before waiting
+// ones, and __syncwarp orders the lanes of its mask. An atomic after a fence is ordered before an atomic that sees it,
+// and a launch before the next. Shuffles, votes and wmma order nothing.
 class Watch {
  public:
   static void begin_launch();
@@ -74,14 +74,15 @@ class Watch {
   void before_switch(unsigned from, unsigned to);
   void after_switch(unsigned) {}
   void end_thread(unsigned thread);
-  // Between arrive and leave the thread waits; two tokens in turn, or one that runs ahead would hide a race.
+  // Between arrive and leave the thread waits. Two tokens alternate, because with one a thread that runs ahead would
+  // hide a race.
   unsigned arrive(unsigned thread);
   void leave(unsigned thread, unsigned turn);
   unsigned arrive_in_warp(unsigned thread, std::uint32_t mask);
   void leave_in_warp(unsigned thread, std::uint32_t mask, unsigned turn);
-  // Barriers that have a number. A thread publishes what it did; its warp, once whole, delivers that to the barrier;
-  // when this is complete it is promised to those lanes that wait, which receive it as they go on. Each completion has
-  // tokens of its own: whom one orders, the next may have nothing to do with.
+  // Numbered barriers. A thread publishes its accesses; its warp, once all lanes have arrived, delivers them to the
+  // barrier. A complete barrier promises them to the waiting lanes, which receive them when they continue. Each
+  // completion has its own tokens, because the next one may order other threads.
   void publish(unsigned thread);
   void deliver(unsigned warp, unsigned id);
   void promise(unsigned warp, std::uint32_t lanes, unsigned id);
@@ -89,7 +90,7 @@ class Watch {
   void receive(unsigned thread);
   void fence(unsigned thread);
   bool has_fenced(unsigned thread) const;
-  // Around threads that are tried out, unseen, and around those that only read and share a fiber (scout.cc).
+  // Around the hidden trial of threads, and around threads that only read and share a fiber (scout.cc).
   static void begin_trial();
   static void end_trial(bool kept);
   static void begin_reading(char* stack);
@@ -126,7 +127,7 @@ class Watch {
   struct Stack {
     const void* bottom;
     std::size_t bytes;
-    void* fake;  // what AddressSanitizer keeps for a fiber that waits
+    void* fake;  // AddressSanitizer's state of a suspended fiber
     bool ended;
   };
   std::unique_ptr<Stack[]> stacks_;

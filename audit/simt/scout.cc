@@ -1,10 +1,10 @@
-// Blocks that only read, found before their threads get fibers of ThreadSanitizer: a grid that never depends on the
-// lengths has hundreds of blocks which look at them and end, and a fiber takes a millisecond to make.
+// Detects blocks that only read, before their threads get fibers of ThreadSanitizer. A grid with a fixed size may have
+// hundreds of blocks that only read a length and exit, and creating a fiber takes a millisecond.
 //
-// Every thread of a block is tried out, unseen, up to the first thing that others could notice: a write but to its
-// own stack, a barrier, an atomic. If all of them come to their end, the block runs once more, seen, on one fiber that
-// all such blocks of the launch share: among themselves they cannot race, and no other thread is ordered with them.
-// If not, nothing has happened, and the block runs as others do.
+// A hidden trial runs every thread of a block up to its first effect that others could notice: a write outside its
+// own stack, a barrier, an atomic. If all threads reach their end, the block runs again, visibly, on one fiber that all
+// such blocks of the launch share. They cannot race among themselves, and no other thread is ordered with them.
+// Otherwise the trial had no effect, and the block runs normally.
 #include "block.h"
 
 #ifdef SIMT_SANITIZER_THREAD
@@ -23,8 +23,8 @@ const char* simt_trial_stack[2] = {nullptr, nullptr};
 }
 }
 
-// The linker sends calls of these functions here first (audit/compile/instrumentation.py); the caller's return address,
-// which is what a report shows, stays on top of the stack.
+// The linker redirects calls of these functions here (audit/compile/instrumentation.py). The caller's return address,
+// which a report shows, stays on top of the stack.
 #if defined(__x86_64__)
 #define SIMT_WRITER(name)                        \
   asm(".text\n"                                  \
@@ -54,7 +54,7 @@ SIMT_WRITER(__tsan_write_range)
 SIMT_WRITER(memset)
 SIMT_WRITER(memcpy)
 SIMT_WRITER(memmove)
-// Their first argument is no address on the stack, so they always count.
+// The first argument of these is never an address on the stack, so they always count as an effect.
 SIMT_WRITER(printf)
 SIMT_WRITER(puts)
 SIMT_WRITER(putchar)
@@ -92,7 +92,7 @@ bool Block::only_reads() {
   return all_ended;
 }
 
-// Runs threads to their end, one after the other, on one stack. False as soon as one ends its trial.
+// Runs threads to their end in turn, on one stack. Returns false as soon as one has an effect.
 bool Block::run_in_turn() {
   for (unsigned thread = 0; thread < threads_; ++thread) {
     thread_indices_[thread] = thread_index(thread);

@@ -47,7 +47,8 @@ class Script {
     words_.assign(std::istream_iterator<std::string>(text), std::istream_iterator<std::string>());
     at_ = 0;
     if (number_ == 1) {
-      if (line != "kernel-audit-host 1") wrong("the first line must be `kernel-audit-host 1`, not `" + line + "`");
+      if (line != "kernel-audit-host 1")
+        wrong("expected `kernel-audit-host 1` as the first line, but got `" + line + "`");
       return;
     }
     if (words_.empty()) return;
@@ -63,7 +64,7 @@ class Script {
     else if (command == "launch") launch();
     else if (command == "save") save();
     else wrong("unknown command `" + command + "`");
-    if (at_ != words_.size()) wrong("`" + words_[at_] + "` is more than " + command + " takes");
+    if (at_ != words_.size()) wrong("unexpected `" + words_[at_] + "` after " + command);
   }
 
   void end() {
@@ -76,7 +77,7 @@ class Script {
   }
 
   const std::string& word(const char* what) {
-    if (at_ == words_.size()) wrong(std::string(what) + " is missing at the end of the line");
+    if (at_ == words_.size()) wrong("expected " + std::string(what) + " at the end of the line");
     return words_[at_++];
   }
 
@@ -85,7 +86,7 @@ class Script {
     T value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
     if (error != std::errc() || end != text.data() + text.size() || text.empty())
-      wrong(std::string(what) + " is expected, not `" + text + "`");
+      wrong("expected " + std::string(what) + ", but got `" + text + "`");
     return value;
   }
 
@@ -96,7 +97,7 @@ class Script {
 
   template <typename T>
   T hex(const std::string& text, const char* what) const {
-    if (text.size() != 2 * sizeof(T)) wrong(std::string(what) + " is expected, not `" + text + "`");
+    if (text.size() != 2 * sizeof(T)) wrong("expected " + std::string(what) + ", but got `" + text + "`");
     return parse<T>(text, what, 16);
   }
 
@@ -109,7 +110,7 @@ class Script {
 
   void threads() {
     const unsigned count = number<unsigned>("a count of threads");
-    if (count < 1 || count > 1024) wrong("1 to 1024 threads are allowed");
+    if (count < 1 || count > 1024) wrong("expected 1 to 1024 threads, but got " + std::to_string(count));
     launcher_ = std::make_unique<Launcher>(count);
   }
 
@@ -117,13 +118,13 @@ class Script {
     const std::string name = word("a name"), file = word("a file");
     const auto offset = number<std::uint64_t>("an offset in bytes");
     const auto bytes = number<std::uint64_t>("a size in bytes");
-    if (buffers_.count(name) != 0) wrong("buffer `" + name + "` is there already");
+    if (buffers_.count(name) != 0) wrong("buffer `" + name + "` is declared twice");
     buffers_.emplace(name, map_buffer(file, offset, bytes));
   }
 
   const Buffer& known(const std::string& name) const {
     const auto found = buffers_.find(name);
-    if (found == buffers_.end()) wrong("no buffer is called `" + name + "`");
+    if (found == buffers_.end()) wrong("unknown buffer `" + name + "`");
     return found->second;
   }
 
@@ -143,7 +144,7 @@ class Script {
   void launch() {
     const auto index = number<unsigned>("a kernel's index");
     if (index >= kernel_count)
-      wrong("kernel " + std::to_string(index) + " of " + std::to_string(kernel_count) + " does not exist");
+      wrong("expected a kernel index below " + std::to_string(kernel_count) + ", but got " + std::to_string(index));
     const Kernel& kernel = kernels[index];
     Grid grid{};
     grid.kernel = &kernel;
@@ -153,9 +154,9 @@ class Script {
     grid.seed = seed_;
     const auto count = number<unsigned>("a count of arguments");
     if (words_.size() - at_ != count)
-      wrong("the line says " + std::to_string(count) + " arguments and has " + std::to_string(words_.size() - at_));
+      wrong("expected " + std::to_string(count) + " arguments, but got " + std::to_string(words_.size() - at_));
     if (count != kernel.parameter_count)
-      fail(Failure::launch, "kernel %s takes %u arguments; the launch has %u", kernel.name, kernel.parameter_count,
+      fail(Failure::launch, "kernel %s: expected %u arguments, but the launch has %u", kernel.name, kernel.parameter_count,
            count);
     std::vector<std::uint64_t> values(count);
     for (unsigned i = 0; i < count; ++i) values[i] = argument(kernel, i, words_[at_++]);
@@ -182,11 +183,11 @@ class Script {
     if (is(ArgumentKind::u64, "u64")) return parse<std::uint64_t>(value, "a u64");
     if (is(ArgumentKind::f32, "f32")) return hex<std::uint32_t>(value, "a float of 8 hexadecimal digits");
     if (is(ArgumentKind::f64, "f64")) return hex<std::uint64_t>(value, "a double of 16 hexadecimal digits");
-    fail(Failure::launch, "kernel %s, argument %u: expected %s; got %s", kernel.name, position + 1,
+    fail(Failure::launch, "kernel %s, argument %u: expected %s, but got %s", kernel.name, position + 1,
          expected_argument(parameter.kind), text.c_str());
   }
 
-  // bool, char and short parameters take i32 and u32, if the value fits.
+  // bool, char and short parameters accept i32 and u32 if the value fits.
   template <typename T>
   std::uint64_t in_range(const Kernel& kernel, unsigned position, T value) const {
     const unsigned bits = kernel.parameters[position].bytes * 8;
@@ -194,24 +195,24 @@ class Script {
                                          ? value >= -(T{1} << (bits - 1)) && value < (T{1} << (bits - 1))
                                          : value < (T{1} << bits));
     if (!fits)
-      fail(Failure::launch, "kernel %s, argument %u: %s does not fit into %u bits", kernel.name, position + 1,
+      fail(Failure::launch, "kernel %s, argument %u: %s does not fit in %u bits", kernel.name, position + 1,
            std::to_string(value).c_str(), bits);
     return static_cast<std::uint64_t>(value);
   }
 
   std::uint64_t pointer(const Kernel& kernel, unsigned position, const std::string& text) const {
     const std::size_t plus = text.rfind('+');
-    if (plus == std::string::npos) wrong("p:NAME+BYTES is expected, not `p:" + text + "`");
+    if (plus == std::string::npos) wrong("expected p:NAME+BYTES, but got `p:" + text + "`");
     const Buffer& buffer = known(text.substr(0, plus));
     const auto offset = parse<std::uint64_t>(text.substr(plus + 1), "an offset in bytes");
     if (offset > buffer.bytes)
-      fail(Failure::launch, "kernel %s, argument %u: %s lies past the %llu bytes of its buffer", kernel.name,
+      fail(Failure::launch, "kernel %s, argument %u: %s is past the %llu bytes of its buffer", kernel.name,
            position + 1, text.c_str(), static_cast<unsigned long long>(buffer.bytes));
     const auto address = reinterpret_cast<std::uint64_t>(buffer.data()) + offset;
     const unsigned alignment = kernel.parameters[position].alignment;
     if (address % alignment != 0)
-      fail(Failure::launch, "kernel %s, argument %u: %s is not aligned to %u bytes, as what it points to must be",
-           kernel.name, position + 1, text.c_str(), alignment);
+      fail(Failure::launch, "kernel %s, argument %u: expected an address aligned to %u bytes, but %s is not",
+           kernel.name, position + 1, alignment, text.c_str());
     return address;
   }
 

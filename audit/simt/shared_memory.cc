@@ -22,11 +22,11 @@ void* SharedMemory::find_or_create(const SharedObject& object) {
   static_bytes_ += object.bytes;
   if (static_bytes_ > kStaticLimit)
     fail_in_block(Failure::launch,
-                  "%s:%d: `%s` takes static shared memory to %zu bytes; the limit is %u, use extern __shared__",
+                  "%s:%d: `%s` raises static shared memory to %zu bytes; the limit is %u, use extern __shared__",
                   object.file, object.line, object.name, static_bytes_, kStaticLimit);
   if (static_bytes_ + dynamic_bytes_ > limit_)
     fail_in_block(Failure::launch,
-                  "%s:%d: `%s` takes shared memory to %zu bytes (%zu static, %u dynamic); the limit of %s is %u",
+                  "%s:%d: `%s` raises shared memory to %zu bytes (%zu static, %u dynamic); the limit of %s is %u",
                   object.file, object.line, object.name, static_bytes_ + dynamic_bytes_, static_bytes_,
                   dynamic_bytes_, target.arch, limit_);
 
@@ -35,17 +35,17 @@ void* SharedMemory::find_or_create(const SharedObject& object) {
   return address;
 }
 
-#ifndef SIMT_SANITIZED  // else exact_shared_memory.cc
+#ifndef SIMT_SANITIZED  // otherwise exact_shared_memory.cc
 
 namespace {
 
-constexpr std::size_t kHeapBytes = 1024 * 1024;  // the limit, guards and alignment fit many times over
+constexpr std::size_t kHeapBytes = 1024 * 1024;  // far more than the limit, guards and alignment need
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kGuardBytes = 64;
 constexpr unsigned kDynamicAlignment = 16;
 constexpr unsigned char kGuard = 0xB5;
 
-// Doubles what is written already, so that a large block costs no more than a copy.
+// Doubles the written part at each step, so that a large block costs no more than a copy.
 void poison(char* at, std::size_t bytes) {
   std::size_t done = bytes < sizeof(kSharedPoison) ? bytes : sizeof(kSharedPoison);
   std::memcpy(at, &kSharedPoison, done);
@@ -67,7 +67,7 @@ std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + 
 
 SharedMemory::SharedMemory() {
   void* memory = mmap(nullptr, kHeapBytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) fail(Failure::launch, "no memory for a block's shared memory: %s", std::strerror(errno));
+  if (memory == MAP_FAILED) fail(Failure::room, "no memory for a block's shared memory: %s", std::strerror(errno));
   base_ = static_cast<char*>(memory);
   end_ = base_ + kHeapBytes;
   mprotect(end_, kPage, PROT_NONE);
@@ -86,7 +86,7 @@ void SharedMemory::begin_block(unsigned dynamic_bytes, unsigned limit) {
 }
 
 char* SharedMemory::place(const SharedObject& object) {
-  // Exactly the declared alignment and no better, so that a vector access which needs more is found.
+  // Gives exactly the declared alignment, so that a vector access that needs more fails.
   const std::size_t period = 2 * object.alignment;
   const std::size_t first = reinterpret_cast<std::size_t>(free_) + kGuardBytes;
   char* address = free_ + kGuardBytes + (round_up(first + object.alignment, period) - object.alignment - first);

@@ -1,4 +1,4 @@
-// The shared memory of the block that an OS thread is running: a heap, emptied between blocks.
+// The shared memory of an OS thread's running block: a heap, emptied between blocks.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace simt {
 
-// A signalling NaN as one float, a NaN as either of two halves, a NaN or a tiny number as e4m3 bytes.
+// Reads as a signalling NaN in f32, as NaN in both halves in f16, and as NaN or a tiny number in e4m3.
 constexpr std::uint32_t kSharedPoison = 0x7FA07FA0;
 
 class SharedMemory {
@@ -19,10 +19,10 @@ class SharedMemory {
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
 
-  // Forgets the last block's objects and provides `dynamic_bytes` of poisoned dynamic shared memory. `limit`
-  // bounds static and dynamic memory together.
+  // Drops the last block's objects and provides `dynamic_bytes` of poisoned dynamic shared memory. `limit` bounds
+  // static and dynamic memory together.
   void begin_block(unsigned dynamic_bytes, unsigned limit);
-  // Fails if a guard beside an object was written.
+  // Fails if a guard next to an object was overwritten.
   void end_block();
 
   void* find_or_create(const SharedObject& object);
@@ -36,9 +36,9 @@ class SharedMemory {
 
   char* place(const SharedObject& object);
 
-#ifndef SIMT_SANITIZED  // else every object has an allocation of its own
-  char* base_;          // static objects grow from here
-  char* end_;           // an inaccessible page starts here, right behind dynamic memory of whole 16 bytes
+#ifndef SIMT_SANITIZED  // otherwise every object has its own allocation
+  char* base_;          // static objects start here
+  char* end_;           // an inaccessible page starts here, directly behind dynamic memory in units of 16 bytes
   char* free_ = nullptr;
 #endif
   char* dynamic_ = nullptr;

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kGuardBytes = 64 * 1024;
 constexpr std::size_t kStride = kGuardBytes + kStackBytes;
 
-// Regions of stacks, for the signal handler, which may not take a lock.
+// The regions of stacks, for the signal handler, which must not lock.
 struct Region {
   const char* base;
   std::size_t bytes;
@@ -36,7 +36,7 @@ const Region* find_region(const void* address) {
 }  // namespace
 
 std::size_t StackPool::usable(std::size_t index) {
-  // Stack tops at equal offsets of a page would all fall into the same few sets of the caches.
+  // Stack tops at equal page offsets would all map to the same few cache sets.
   return kStackBytes - (index * 7 % 61) * 64;
 }
 
@@ -44,14 +44,14 @@ void StackPool::reserve(std::size_t count) {
   if (count <= stacks_.size()) return;
   const std::size_t missing = count - stacks_.size();
   void* memory = mmap(nullptr, missing * kStride, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) fail(Failure::launch, "no address space for %zu stacks: %s", count, std::strerror(errno));
+  if (memory == MAP_FAILED) fail(Failure::room, "no address space for %zu stacks: %s", count, std::strerror(errno));
   char* base = static_cast<char*>(memory);
   const int region = region_count.fetch_add(1);
   if (region < kMaxRegions) regions[region] = {base, missing * kStride};
   for (std::size_t i = 0; i < missing; ++i) {
     char* stack = base + i * kStride + kGuardBytes;
     if (mprotect(stack, kStackBytes, PROT_READ | PROT_WRITE) != 0)
-      fail(Failure::launch,
+      fail(Failure::room,
            "cannot make stack %zu of %zu: %s; ask for fewer OS threads or raise /proc/sys/vm/max_map_count",
            stacks_.size(), count, std::strerror(errno));
 #ifdef SIMT_SANITIZER_VALGRIND

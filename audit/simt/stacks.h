@@ -1,4 +1,4 @@
-// Stacks for the fibers of one OS thread, each above a guard page, kept from block to block.
+// Stacks for the fibers of one OS thread, each above a guard page, reused from block to block.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace simt {
 
-// CUDA allows 512 KiB of local memory a thread; pages are only committed when touched.
+// CUDA allows 512 KiB of local memory a thread. Pages are committed only when touched.
 constexpr std::size_t kStackBytes = 512 * 1024;
 
 class StackPool {
@@ -25,9 +25,9 @@ class StackPool {
   std::vector<char*> stacks_;
 };
 
-// Whether `address` lies in any stack or guard page.
+// Whether `address` is in any stack or guard page.
 bool is_stack(const void* address);
-// Whether `address` lies in the guard page of any stack; async-signal-safe.
+// Whether `address` is in the guard page of any stack; async-signal-safe.
 bool is_stack_guard(const void* address);
 
 }  // namespace simt

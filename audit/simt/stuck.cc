@@ -1,4 +1,4 @@
-// What is said when no thread of a block can go on, or when one leaves while others wait for it.
+// The failures of a block in which no thread can continue, or a thread exits while others wait for it.
 #include <cstdarg>
 #include <cstdio>
 #include <string>
@@ -80,7 +80,7 @@ void Block::fail_stuck() const {
   }
   for (unsigned id = 1; id < kNamedBarriers; ++id)
     if (named_[id].arrived != 0)
-      text += "; to barrier " + std::to_string(id) + " came " + std::to_string(named_[id].arrived) + " of " +
+      text += "; barrier " + std::to_string(id) + " has arrivals of " + std::to_string(named_[id].arrived) + " of " +
               std::to_string(named_[id].threads) + " threads";
   fail_in_block(in_barrier ? Failure::barrier : Failure::collective,
                 "threads wait for one another at different places: %s", text.c_str());
@@ -106,7 +106,7 @@ void Block::fail_on_exit_from_collective(const Warp& warp, unsigned lane) const 
 }
 
 void Block::describe(char* text, std::size_t bytes, bool with_thread) const {
-  // Short enough for every part below to fit into 512 bytes, whatever the kernel is called.
+  // The kernel's name is truncated, so that all parts fit in 512 bytes.
   int length = std::snprintf(text, bytes, "kernel %.300s, block (%u, %u, %u)", grid_->kernel->name, index_.x, index_.y,
                              index_.z);
   if (with_thread && running_) {

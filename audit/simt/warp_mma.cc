@@ -22,7 +22,7 @@ void complete_mma(LaneSlot* slots, std::uint32_t) {
     std::uint16_t* a_lane = a + row_major(a_coordinate(M, lane, 0), kDepth);
     std::uint16_t* b_lane = b + row_major(b_coordinate(lane, 0), N);
     float* c_lane = c + row_major(c_coordinate(M, lane, 0), N);
-    // Elements 2i and 2i+1 of A, C and D are neighbours in their row.
+    // Elements 2i and 2i+1 of A, C and D are adjacent in their row.
 #pragma GCC unroll 16
     for (int i = 0; i < M / 2; i += 2) std::memcpy(a_lane + row_major(a_coordinate(M, 0, i), kDepth), mine.a + i, 4);
 #pragma GCC unroll 16
@@ -49,7 +49,7 @@ constexpr Collective products[] = {{"wmma::mma_sync 16x16x16", true, complete_mm
 }  // namespace
 
 void warp_mma(MmaShape shape, const MmaOperands& operands, Site site) {
-  MmaOperands mine = operands;  // on this lane's own stack, which stays as it is while the lane waits
+  MmaOperands mine = operands;  // on this lane's stack, which does not change while the lane waits
   LaneSlot slot{};
   slot.operands = &mine;
   slot.site = site;

@@ -1,4 +1,4 @@
-// D = A B + C of a warp: each lane brings its fragments, the last one to arrive multiplies for all.
+// D = A B + C of a warp: each lane passes its fragments, and the last lane to arrive multiplies for all.
 #pragma once
 
 #include <cstdint>

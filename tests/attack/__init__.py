@@ -1,0 +1,1 @@
+"""What must not pass: each file attacks the tool in one way."""

@@ -2,7 +2,7 @@
 //
 // The device computes only what kernels.cu holds, by the kernels' names. It is strict where a driver is: memory is
 // exact and holds rubbish, launches during a capture run only when the graph does, an error stays.
-// FAKE_CUDA: `none` has no device, `small` 1 MiB of memory; `fork` and `shortcut` capture graphs that are no chains,
+// FAKE_CUDA: `none` has no device, `small` 8 MiB of memory; `fork` and `shortcut` capture graphs that are no chains,
 // `foreign` one whose functions are another module's; `stale` replays that do nothing, `short` a graph without its last
 // launch, `forgetful` one that forgets the shared memory, so that its kernels crash and the plain ones do not.
 #include <cuda.h>
@@ -51,7 +51,7 @@ static int is(const char* what) {
   const char* mode = getenv("FAKE_CUDA");
   return mode && strcmp(mode, what) == 0;
 }
-static size_t memory(void) { return is("small") ? (size_t)1 << 20 : (size_t)8 << 30; }
+static size_t memory(void) { return is("small") ? (size_t)8 << 20 : (size_t)8 << 30; }
 
 static void run(const Launch* l) {
   if (on_its_way) sticky = CUDA_ERROR_UNKNOWN;

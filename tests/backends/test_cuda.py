@@ -16,6 +16,7 @@ from audit import arena, bundle
 from audit.backends import Completed, Crashed, LaunchCount, Outcome, TimedOut, cuda
 from audit.backends.cuda import BOTH
 from audit.backends.driver import DeviceInfo
+from audit.backends.memory import ALLOCATION_BYTES, allocated_bytes
 from audit.backends.replay import Mode
 from audit.bundle import AGAIN, Bundle
 from audit.compile.cuda import CubinBuild, compile_cubin
@@ -223,10 +224,10 @@ def test_more_shared_memory_than_every_kernel_may_have(build: CubinBuild, tmp_pa
 
 
 MISFITS = [
-    (launch("scale", "x", "y", 3), "kernel scale takes 4 arguments; the launch has 3"),
-    (launch("scale", "x", "y", np.int64(3), 2.0), "argument 3: expected 4 bytes; got i64 of 8 bytes"),
-    (launch("scale", "x", 5, 3, 2.0), "argument 2: expected 8 bytes; got i32 of 4 bytes"),
-    (launch("scale", At("x", X.size + 1), "y", 3, 2.0), r"x\+4004 lies past the 4000 bytes of its buffer"),
+    (launch("scale", "x", "y", 3), "kernel scale: expected 4 arguments, but the launch has 3"),
+    (launch("scale", "x", "y", np.int64(3), 2.0), "argument 3: expected 4 bytes, but got i64 of 8 bytes"),
+    (launch("scale", "x", 5, 3, 2.0), "argument 2: expected 8 bytes, but got i32 of 4 bytes"),
+    (launch("scale", At("x", X.size + 1), "y", 3, 2.0), r"x\+4004 is past the 4000 bytes of its buffer"),
     (launch("arrived", "z", "x", 300, np.uint32(1), np.int64(1), np.float64(1)), "argument 3: expected 1 bytes"),
     (launch("scale", "x", "y", 3, 2.0, shared=300_000), "300000 bytes of dynamic shared memory, more than"),
     (launch("scale", "x", "y", 3, 2.0, threads=2048), "cuLaunchKernel: CUDA_ERROR_"),
@@ -255,15 +256,31 @@ def test_a_stray_access_is_a_crash_with_cudas_words(build: CubinBuild, tmp_path:
     assert "CUDA_ERROR_ILLEGAL_ADDRESS: an illegal memory access was encountered" in outcome.message
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("element", [2048, 100_000, (ALLOCATION_BYTES - 4096) // 4 - 1])
+def test_a_write_behind_the_file_is_a_crash(build: CubinBuild, tmp_path: Path, mode: Mode, element: int) -> None:
+    """From the first byte behind the file to the last of the allocation."""
+    written = lay(tmp_path, [SCALE, launch("overrun", "x", "y", element, blocks=1, threads=1)])
+    slot = written.slot("y")
+    assert slot.offset + 4 * 2048 == slot.file_size
+    outcome = replay(tmp_path, written, build, mode)
+    assert isinstance(outcome, Crashed)
+    assert outcome.kind == "memory"
+    assert re.search(
+        rf"[34] bytes behind y \(4000 bytes\) were written, the first {4 * element - 4000} bytes past the end",
+        outcome.message,
+    )
+
+
 @pytest.mark.usefixtures("fake")
 def test_a_bundle_leaves_nothing_on_the_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The device has 1 MiB, a bundle takes more than half of it, and one process replays all of them."""
+    """The device has 8 MiB, a bundle takes more than half of it, and one process replays all of them."""
     monkeypatch.setenv("FAKE_CUDA", "small")
     for n in range(3):
         folder = tmp_path / str(n)
         folder.mkdir()
         written = lay(folder, [SCALE], n=70_000)
-        assert 2**19 < sum(slot.file_size for slot in written.slots) < 2**20
+        assert 2**22 < sum(map(allocated_bytes, written.slots)) < 2**23
         outcomes = cuda.run(folder, written, by_hand(), 60, BOTH)
         assert [type(outcome) for outcome in outcomes] == [Completed, Completed]
         assert len(cuda._workers()._idle) == 1
@@ -309,7 +326,9 @@ def test_a_graph_that_is_no_chain_is_not_believed(
     monkeypatch.setenv("FAKE_CUDA", graph)
     outcome = replay(tmp_path, lay(tmp_path, [SCALE, SCALE, SCALE]), fake, "graph")
     assert isinstance(outcome, Crashed)
-    assert outcome.message == f"as a graph: the captured graph is no chain: 3 nodes, {edges} edges"
+    assert outcome.message == (
+        f"as a graph: expected the captured graph to be a chain of launches, but got 3 nodes, {edges} edges"
+    )
 
 
 def test_a_graph_of_functions_of_another_module_is_not_believed(
@@ -319,7 +338,7 @@ def test_a_graph_of_functions_of_another_module_is_not_believed(
     outcome = replay(tmp_path, lay(tmp_path, [SCALE]), fake, "graph")
     assert isinstance(outcome, Crashed)
     assert outcome.message == (
-        "as a graph: the captured graph launches a 'scale' of another module than the one that was loaded"
+        "as a graph: expected 'scale' in the captured graph to be of the loaded cubin, but it is not"
     )
 
 
@@ -345,11 +364,11 @@ def test_too_little_memory_is_told_with_the_figures(
     fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_CUDA", "small")
-    written = lay(tmp_path, [SCALE], n=1 << 18)
-    with pytest.raises(PlanError, match=r"case tried/.*: the bundle needs 2,121,768 bytes.*; 1,048,576 of 1,048,576"):
+    written = lay(tmp_path, [SCALE], n=1 << 20)
+    with pytest.raises(PlanError, match=r"case tried/.*: the bundle needs 14,680,064 bytes.*; 8,388,608 of 8,388,608"):
         cuda.run(tmp_path, written, fake, 60)
     tiny = DeviceInfo("Tiny", "sm_90", "13.0", "580", 2 << 20, 1, 1)
-    with pytest.raises(PlanError, match=r"needs 543,162,368 bytes on the device.* 536,870,912 of .*has 2,097,152;"):
+    with pytest.raises(PlanError, match=r"needs 551,550,976 bytes on the device.* 536,870,912 of .*has 2,097,152;"):
         cuda.refuse(written, fake, tiny)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from audit.backends import Completed, Crashed, Outcome, TimedOut
 from audit.backends.workers import Workers
+from audit.errors import MachineError
 
 # Answers each folder as its file `do` says, and reports which process it was.
 CODE = """
@@ -142,6 +143,6 @@ def test_neither_places_nor_bytes_are_given_twice() -> None:
 def test_a_command_that_cannot_start_leaves_its_place() -> None:
     workers = Workers(1, 1)
     for _ in range(2):
-        with pytest.raises(FileNotFoundError), workers.one(("/no/such/program",), ENV, 1, 1):
+        with pytest.raises(MachineError, match="cannot be started"), workers.one(("/no/such/program",), ENV, 1, 1):
             pass
     assert (workers._places, workers._taken, workers._idle) == (1, 0, [])

@@ -41,7 +41,7 @@ def test_a_curve_comes_back_as_it_was_frozen(tmp_path: Path) -> None:
 def test_a_curve_is_never_overwritten(tmp_path: Path) -> None:
     file = curve.freeze_curve(tmp_path, curve.curve_of(two_contexts()))
     before = file.read_bytes()
-    with pytest.raises(EvidenceError, match=r"none is ever overwritten; compare with it, or move it elsewhere"):
+    with pytest.raises(EvidenceError, match=r"is never overwritten; compare with it, or move it away"):
         curve.freeze_curve(tmp_path, curve.curve_of(two_contexts(2.0)))
     assert file.read_bytes() == before
     assert [path.name for path in file.parent.iterdir()] == [file.name]
@@ -78,7 +78,7 @@ def test_a_cost_that_did_not_grow_has_no_ratio() -> None:
         ({"shape": "q5"}, "shape is q6"),
         ({"axes": {"context": 1024, "page": 16}}, "working set is context=65536"),
         ({"layers": 8}, "number of layers is 16, but this bench's is 8"),
-        ({"points": (point(2048, pair()),)}, "no arm was timed at the same context"),
+        ({"points": (point(2048, pair()),)}, "both timed no arm at the same context"),
     ],
 )
 def test_what_cannot_be_compared_is_inconclusive(change: dict[str, object], words: str) -> None:

@@ -130,4 +130,4 @@ def test_malformed_times_are_the_users_to_mend(
     made = store.draft(softmax_project / "runs", "q6").finish(broken, {"report.html": b"page"})
     ran = audit(softmax_project, "report", str(made), "-o", str(tmp_path / "page.html"))
     assert ran.code == 2
-    assert "as many positive times" in ran.err
+    assert "equally many positive times" in ran.err

@@ -183,7 +183,7 @@ def test_refusals(project: Path) -> None:
         assert isinstance(done.exception, PlanError)
         return str(done.exception)
 
-    assert "expected 1 to 40 tokens, the working set's, but got [41]" in refused("--context", "41")
+    assert "expected 1 to 40 tokens, the size of the working set, but got [41]" in refused("--context", "41")
     assert "--axis: expected NAME=VALUE" in refused("--axis", "context")
     assert not list((project / "runs").glob("*/bench.json"))
     project = Path(shutil.copytree(project, project / "other"))

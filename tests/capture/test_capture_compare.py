@@ -63,4 +63,4 @@ def test_missing_captures_and_another_origin_are_named(
     )
     lines = against(Recording(manifest, made.files))
     assert [line.split(":")[0] for line in lines] == ["tokens", "small/layer11/rank0", "small/layer11/rank1"]
-    assert "stored present, came absent" in lines[1]
+    assert "stored present, now absent" in lines[1]

@@ -164,8 +164,8 @@ def test_tensors_that_are_not_those_of_the_output_are_noticed(model: Any, monkey
         def __call__(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
             result = super().__call__(*args, **kwargs)
             if self.phase == "step":
-                seen = self.seen[0]
-                self.seen[0] = hook.LayerCall(seen.q[::-1], seen.k, seen.v, seen.scale, seen.output)
+                seen = self.layer_calls[0]
+                self.layer_calls[0] = hook.LayerCall(seen.q[::-1], seen.k, seen.v, seen.scale, seen.output)
             return result
 
     monkeypatch.setattr(hook, "Attention", Shuffling)
@@ -210,5 +210,5 @@ def test_layers_that_share_their_tensors_are_noticed(model: Any, recipe: Recipe)
         for layer in model.model.layers:
             layer.self_attn.v_proj.weight.zero_()
             layer.self_attn.o_proj.weight.normal_()
-    with pytest.raises(CaptureError, match="v: expected 4 different tensors, one a layer and rank, but got 1"):
+    with pytest.raises(CaptureError, match="v: expected 4 different tensors, one for each layer and rank, but got 1"):
         record_with(loaded(model), recipe, b"", lambda _line: None)

@@ -24,7 +24,7 @@ def test_the_recipe_of_the_fixture_reads() -> None:
     [
         ("version = 1\n", "version = 2\n", "version"),
         ("rows = 8", "rows = 8\nsurplus = 1", "surplus"),
-        ("rows = 8", "rows = 2048", "rows: expected at least 1, fewer than tokens"),
+        ("rows = 8", "rows = 2048", "rows: expected 1 to 2047, fewer than tokens"),
         ("rows = 8", "", "rows"),
         ('name = "smollm2-135m"', 'name = "../smollm2-135m"', "name: expected a plain name"),
         ("text.txt", "../text.txt", "text.file: expected a plain name"),

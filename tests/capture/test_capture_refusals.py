@@ -234,7 +234,7 @@ def test_a_link_out_of_the_folder_is_refused(root: Path, tmp_path: Path, name: s
     path = root / "small" / name
     path.rename(tmp_path / name)
     path.symlink_to(tmp_path / name)
-    refuse(root, name, "another place")
+    refuse(root, name, "links elsewhere")
 
 
 def test_a_dangling_manifest_is_not_overlooked(root: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_dangling_manifest_is_not_overlooked(root: Path) -> None:
 def test_a_set_that_is_a_link_to_elsewhere_is_refused(root: Path, tmp_path: Path) -> None:
     (root / "small").rename(tmp_path / "small")
     (root / "small").symlink_to(tmp_path / "small")
-    refuse(root, "'small'", "another place")
+    refuse(root, "'small'", "links elsewhere")
 
 
 def test_a_set_under_a_second_name_is_refused(root: Path) -> None:

@@ -49,4 +49,4 @@ def test_a_crash_and_a_time_out_are_findings(control: View) -> None:
     (crashed,) = completion(replace(control, outcome=Crashed("memory", "address 0x10", 0.1)))
     assert (crashed.verdict, crashed.detail) == ("fail", "crashed (memory): address 0x10")
     (late,) = completion(replace(control, outcome=TimedOut(3, "step live")))
-    assert (late.verdict, late.detail) == ("fail", "time-out: killed after 3 s; last seen: step live")
+    assert (late.verdict, late.detail) == ("fail", "time-out: killed after 3 s; last line reported: step live")

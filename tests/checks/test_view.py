@@ -47,8 +47,9 @@ def test_derived_arrays_are_made_once_a_step(control: View) -> None:
 
 def test_poison_is_known_again(control: View) -> None:
     assert not control.poisoned(control.steps[0], "y").any()
-    word = np.frombuffer(bytes.fromhex(control.steps[0].poison["y"]), np.float32)[0]
-    left = changed(control, put((1, 2), word))
+    words = np.frombuffer(bytes.fromhex(control.steps[0].poison["y"]), np.float32)
+    position = np.ravel_multi_index((1, 2), control.array(control.steps[0], "y").shape)
+    left = changed(control, put((1, 2), words[position % words.size]))
     assert np.argwhere(left.poisoned(left.steps[0], "y")).tolist() == [[1, 2]]
 
 

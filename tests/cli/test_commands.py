@@ -19,7 +19,7 @@ Audit = Callable[..., Ran]
 def test_help_imports_neither_torch_nor_numpy() -> None:
     code = (
         "import sys; sys.argv = ['audit', '--help']\n"
-        "from audit.cli import main\n"
+        "from audit.cli.main import main\n"  # not the supervisor, whose child would import it
         "try: main()\n"
         "except SystemExit as leave: assert leave.code == 0\n"
         "heavy = {'torch', 'numpy', 'mpmath', 'jinja2', 'rich'} & set(sys.modules)\n"
@@ -34,7 +34,8 @@ def test_findings_exit_1_and_json_is_one_object(softmax_project: Path, audit: Au
     ran = audit(softmax_project, "run", "--shape", "softmax", "--axis", "n=33", "--json")
     assert ran.code == 1
     assert set(ran.json) == {
-        "shape", "verdict", "planned", "ran", "passed", "failed", "inconclusive", "seconds", "vacuous", "findings",
+        "shape", "verdict", "planned", "ran", "passed", "failed", "inconclusive", "seconds", "vacuous",
+        "indistinguishable", "findings",
         "evidence", "page",
     }  # fmt: skip
     assert (ran.json["verdict"], ran.json["planned"], ran.json["ran"]) == ("fail", 3, 3)

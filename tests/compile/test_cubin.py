@@ -113,7 +113,7 @@ def test_opcodes_are_what_follows_the_predicate() -> None:
 
 def test_no_tool_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cubin, "_programs", lambda _: iter(()))
-    with pytest.raises(ToolMissing, match="nvdisasm is not here: `pip install nvidia-cuda-nvdisasm`"):
+    with pytest.raises(ToolMissing, match="no nvdisasm found: `pip install nvidia-cuda-nvdisasm`"):
         cubin.disassembly(b"\x7fELF")
 
 

@@ -190,7 +190,7 @@ def test_an_entry_that_is_no_kernel(project: Path, cache: Path) -> None:
 
 def test_host_code_with_launch_syntax_gets_a_hint(project: Path, cache: Path) -> None:
     (project / "kernels/k.cu").write_text(KERNEL + "void run(int* p) { k<<<1, 1>>>(p); }\n")
-    with pytest.raises(CompileError, match="keep it under #if defined"):
+    with pytest.raises(CompileError, match="guard it with `#if defined"):
         build(project, cache)
     guarded = KERNEL + "#ifdef __CUDACC__\nvoid run(int* p) { k<<<1, 1>>>(p); }\n#endif\n"
     (project / "kernels/k.cu").write_text(guarded)
@@ -201,9 +201,9 @@ def test_host_code_with_launch_syntax_gets_a_hint(project: Path, cache: Path) ->
     ("include", "error", "says"),
     [
         ("gone.cuh", CompileError, r'kernels/k\.cu:1: include "gone\.cuh": no such file beside kernels/k\.cu'),
-        ("../../secret.cuh", ProjectError, r"lies outside of the project's root"),
+        ("../../secret.cuh", ProjectError, r"is outside the project's root"),
         ("/etc/hostname", ProjectError, "an absolute path"),
-        ("link.cuh", ProjectError, r"lies outside of the project's root"),
+        ("link.cuh", ProjectError, r"is outside the project's root"),
     ],
 )
 def test_includes_stay_inside(project: Path, cache: Path, include: str, error: type[Exception], says: str) -> None:
@@ -232,7 +232,7 @@ def test_a_project_may_have_files_called_like_the_runtime(project: Path, cache: 
 
 def test_sources_outside_or_absent(project: Path, cache: Path) -> None:
     (project.parent / "k.cu").write_text(KERNEL)
-    with pytest.raises(ProjectError, match="outside of the project's root"):
+    with pytest.raises(ProjectError, match="outside the project's root"):
         build_host(project, Path("../k.cu"), ["k"], cache=cache)
     with pytest.raises(ProjectError, match="no such file"):
         build_host(project, Path("kernels/other.cu"), ["k"], cache=cache)

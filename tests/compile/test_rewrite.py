@@ -128,9 +128,9 @@ def test_inside_of_a_macro() -> None:
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("\n__shared__ int x;", "k.cu:2: a __shared__ variable outside of a function"),
-        ("namespace a { extern __shared__ int x[]; }", "outside of a function"),
-        ("#define MINE __shared__\n", "a macro that hides __shared__"),
+        ("\n__shared__ int x;", "k.cu:2: a __shared__ variable outside a function"),
+        ("namespace a { extern __shared__ int x[]; }", "outside a function"),
+        ("#define MINE __shared__\n", "a macro hides __shared__"),
         ("void f() {\n __shared__ int x = 3; }", "k.cu:2: a __shared__ variable with an initializer"),
         ("void f() { __shared__ int\n#if A\n x\n#endif\n; }", "a preprocessor line inside"),
     ],

@@ -21,6 +21,7 @@ from audit.project import Project, find_project
 from audit.records import machine, sanitize
 from audit.records import run as run_record
 from audit.records import sanitize as sanitize_record
+from audit.records.closure import closure_of
 from audit.records.run import SCHEMA, RunRecord, summarize
 from audit.records.sanitize import SCHEMA as SANITIZE_SCHEMA
 from audit.records.sanitize import Canary, SanitizeRecord, Side, Tool, ToolCheck, ToolFinding, ToolRecord
@@ -79,8 +80,7 @@ def project(folder: Path) -> Project:
     made = find_project(home)
     host = audited(made)
     write(host, home / "given")
-    plan = msgspec.structs.replace(host.plan, backend="cuda")
-    write(msgspec.structs.replace(host, plan=plan), home / "reports")
+    write(on_a_gpu(host), home / "reports")
     write_session(session(made), home / "given")
     return made
 
@@ -104,7 +104,22 @@ def audited(made: Project) -> RunRecord:
         audits=audits,
         exposures=exposures,
         summary=summarize(plan, audits, exposures, 1.0),
+        closure=closure_of(made, plan.operator, ()),
     )
+
+
+def on_a_gpu(host: RunRecord) -> RunRecord:
+    """The record that a GPU would have left: a graph and the host beside the plain launches, each as it should be."""
+    audits = []
+    for audit in host.audits:
+        more = [result for result in audit.results if result.check in ("completion", "guards")]
+        for result in audit.results:
+            if result.check == "workspace":
+                more += [msgspec.structs.replace(result, check=check) for check in ("graph", "host")]
+        audits.append(msgspec.structs.replace(audit, results=(*audit.results, *more)))
+    builds = {key: msgspec.structs.replace(build, backend="cuda") for key, build in host.builds.items()}
+    plan = msgspec.structs.replace(host.plan, backend="cuda")
+    return msgspec.structs.replace(host, plan=plan, audits=tuple(audits), builds=builds)
 
 
 def session(
@@ -162,6 +177,7 @@ def session(
         checked=checked,
         suppressions=counted,
         summary=summarize_session(plan, checked, canaries, complaints, 1.0),
+        closure=closure_of(made, plan.operator, ()),
     )
 
 

@@ -14,7 +14,10 @@ from audit.project import Project, find_project
 from .made import judge, rewrite, wrong
 from .test_decision import fails, only
 
-ENTRY = '[[accepted]]\nfingerprint = "{}"\nreason = "known"\nexpires = 2026-12-31\n'
+REASON = 'reason = "known"\n'
+EXPIRES = "expires = 2026-12-31\n"
+WHAT = 'check = "check/bytes"\nvariant = "fast"\ncase = "a"\nfound = "fail"\n'
+ENTRY = f'[[accepted]]\nfingerprint = "{{}}"\n{WHAT}{REASON}{EXPIRES}'
 
 
 def with_baseline(project: Project, text: str) -> Project:
@@ -30,9 +33,13 @@ def with_baseline(project: Project, text: str) -> Project:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('[[accepted]]\nfingerprint = "0123456789abcdef"\nexpires = 2026-12-31\n', "required field `reason`"),
-        ('[[accepted]]\nfingerprint = "0123456789abcdef"\nreason = "x"\n', "required field `expires`"),
-        ('[[accepted]]\nreason = "x"\nexpires = 2026-12-31\n', "required field `fingerprint`"),
+        (f'[[accepted]]\nfingerprint = "0123456789abcdef"\n{WHAT}{EXPIRES}', "required field `reason`"),
+        (f'[[accepted]]\nfingerprint = "0123456789abcdef"\n{WHAT}{REASON}', "required field `expires`"),
+        (f"[[accepted]]\n{WHAT}{REASON}{EXPIRES}", "required field `fingerprint`"),
+        *(
+            (ENTRY.format("0123456789abcdef").replace(line, ""), f"required field `{line.split()[0]}`")
+            for line in WHAT.splitlines(keepends=True)
+        ),
         (ENTRY.format("0123456789abcdef").replace('"known"', '"  "'), "reason"),
         (ENTRY.format("*"), "fingerprint"),
         (ENTRY.format("0123456789abcdef").replace("2026-12-31", '"soon"'), "expires"),
@@ -56,7 +63,7 @@ def test_a_baseline_that_is_not_there_is_refused(project: Project) -> None:
 def test_an_accepted_finding_warns_and_expires(project: Project) -> None:
     rewrite(only(project.root / "reports"), fails)
     (found,) = judge(project).found
-    with_baseline(project, ENTRY.format(found.fingerprint))
+    with_baseline(project, f"{found.entry}\n{REASON}{EXPIRES}")
     gate = judge(project)
     assert (gate.verdict, wrong(gate)) == ("pass", {"audits softmax on cuda": "warn"})
     assert [one.accepted for one in gate.found] == ["known"]

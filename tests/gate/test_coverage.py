@@ -25,7 +25,8 @@ def plan(project: Project) -> Plan:
 
 def covered(project: Project, plan: Plan, *places: str) -> set[bool]:
     """Whether pairs of the plan are covered by the records of these folders."""
-    return {witness is not None for witness in coverage.audits(plan, looked(project, *places)).values()}
+    operator = project.operators[plan.operator]
+    return {witness is not None for witness in coverage.audits(plan, operator, looked(project, *places)).values()}
 
 
 def test_a_record_speaks_for_its_own_device_alone(project: Project, plan: Plan) -> None:
@@ -60,7 +61,7 @@ def test_the_newest_speaks(project: Project, plan: Plan) -> None:
         project.root / "later/copy", lambda record: msgspec.structs.replace(record, started="2026-11-01T11:00:00+00:00")
     )
     for places in (("given", "later"), ("later", "given")):
-        found = coverage.audits(plan, looked(project, *places))
+        found = coverage.audits(plan, project.operators[plan.operator], looked(project, *places))
         assert {witness.by.path.name for witness in found.values() if witness} == {"copy"}
 
 

@@ -49,7 +49,7 @@ def test_counts_become_a_condition(count: ResultCount, standing: Standing, measu
 def test_each_result_of_a_coverage_is_counted_once(project: Project, state: State) -> None:
     asked = evaluation(project)
     plan = asked.policy.audits[0].plan(project, "softmax")
-    audits = dict(coverage.audits(plan, asked.evidence))
+    audits = dict(coverage.audits(plan, asked.project.operators[plan.operator], asked.evidence))
     first = next(iter(audits))
     audits[first] = None
 
@@ -83,7 +83,7 @@ def test_the_first_names_are_named_and_the_others_counted() -> None:
 def test_where_to_look_is_a_page_that_exists_or_the_folder(project: Project) -> None:
     asked = evaluation(project)
     plan = asked.policy.audits[0].plan(project, "softmax")
-    witnesses = witnesses_of(coverage.audits(plan, asked.evidence))
+    witnesses = witnesses_of(coverage.audits(plan, asked.project.operators[plan.operator], asked.evidence))
     folder = only(project.root / "given").relative_to(project.root)
     assert page_of(asked, witnesses) == f"{folder}/report.html"
     Path(project.root / folder / "report.html").unlink()

@@ -61,10 +61,10 @@ def test_storage_without_a_token_is_nan_or_a_hole(layout: str, placement: str) -
             held += int(np.count_nonzero((block != storage.E4M3_NAN) & (block != 0)))
     assert held == np.count_nonzero(k) + np.count_nonzero(v)
     pages, entries = storage.physical_pages(case), storage.table_entries(case)
-    if placement == "far":
-        pages = 2 * entries + 5  # those of the context, the low ones, a neighbour of each region
-    per_token = storage.page_stride(case) * (1 if layout == "interleaved" else 2)
-    assert nan == pages * per_token - k.size - v.size
+    if placement == "far":  # those of the context, the canary, a neighbour of each region, those where offsets wrap
+        pages = entries + 1 + 2 + (-(-entries // 2) + 1)
+    per_page = sum(storage.page_stride(case, part) for part in ("k" if layout == "interleaved" else "kv"))
+    assert nan == pages * per_page - k.size - v.size
 
 
 @pytest.mark.parametrize("placement", PLACEMENTS)
@@ -86,15 +86,17 @@ def test_a_table_is_of_exact_size_permuted_and_without_the_canary(placement: str
 @pytest.mark.parametrize(("context", "page", "dim"), [(129, 16, 64), (5000, 48, 64), (3297, 3296, 256), (1, 16, 256)])
 def test_far_pages_lie_beyond_32_bits(layout: str, context: int, page: int, dim: int) -> None:
     case = case_of(layout=layout, placement="far", context=context, page=page, dim=dim)
-    offsets = storage.draw_table(case, case.rng())[0].astype(np.int64) * storage.page_stride(case)
-    assert offsets.min() >= 2**31
-    assert offsets.max() >= 2**32
-    assert (np.abs(np.diff(offsets)) > 2**31).all()
-    # modulo 2^32 the high ones fall into the first pages, which are NaN
-    _, v = storage.views(case, storage.empty_storages(case))
-    for wrapped in (offsets[offsets >= 2**32] % 2**32).tolist():
-        page_there = wrapped // storage.page_stride(case)
-        assert (v[page_there : page_there + 2] == storage.E4M3_NAN).all()
+    table = storage.draw_table(case, case.rng())[0].astype(np.int64)
+    for part, view in zip("kv", storage.views(case, storage.empty_storages(case)), strict=True):
+        stride = storage.page_stride(case, part)
+        offsets = table * stride
+        assert offsets.min() >= 2**31
+        assert offsets.max() >= 2**32
+        assert (np.abs(np.diff(offsets)) > 2**31).all()
+        # every second one, from the first on, is beyond 2^32 and falls, modulo that, into pages that are NaN
+        for wrapped in (offsets[::2] % 2**32).tolist():
+            page_there = wrapped // stride
+            assert (view[page_there : page_there + 2] == storage.E4M3_NAN).all()
 
 
 def test_layouts_hold_the_same_tokens() -> None:
@@ -123,7 +125,7 @@ def test_interleaved_strides_of_the_real_cache() -> None:
 
 def test_padded_strides_allow_no_16_byte_loads() -> None:
     case = case_of(layout="padded", page=48, dim=256)
-    assert storage.strides(case) == (48 * 264 + 8, 264, 48 * 264 + 8, 264)
+    assert storage.strides(case) == (48 * 264 + 8, 264, 48 * 280 + 24, 280)
     assert [stride % 16 for stride in storage.strides(case)] == [8, 8, 8, 8]
 
 

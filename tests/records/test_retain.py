@@ -130,7 +130,7 @@ def test_altered_evidence_is_not_kept_and_nothing_is_overwritten(
     assert [Path(line) for line in first.out.splitlines()] == [tmp_path / "kept" / home.name for home in homes(project)]
     again = audit(project.root, *words)
     assert again.code == 2
-    assert "is there already; evidence is never overwritten" in again.err
+    assert "exists, and a record is never overwritten" in again.err
     (home,) = find_records(project.root / "reports")
     (home / "report.html").write_bytes(b"other")
     shutil.rmtree(tmp_path / "kept")

@@ -117,4 +117,4 @@ def test_an_unfinished_run_is_not_the_latest(softmax_project: Path, audit: Calla
     (softmax_project / "runs/.20260101T000000Z-softmax-abcdef.partial").mkdir(parents=True)
     ran = audit(softmax_project, "report")
     assert (ran.code, ran.out) == (2, "")
-    assert "no evidence there yet" in ran.err
+    assert "expected a record, but there is none" in ran.err

@@ -63,7 +63,7 @@ def test_the_first_screen_tells_the_verdict_and_why(visit: Visit, evidence: RunR
     opened = visit(render(evidence))
     for selector in ("h1.fail", "section.verdict p", ".ranked", ".tiles", ".first .facts", "table.map .absent"):
         assert in_sight(opened, selector), selector
-    assert opened.page.inner_text("section.verdict strong") == "3 of 13 conditions failed, 1 inconclusive."
+    assert opened.page.inner_text("section.verdict strong") == "3 of 14 conditions failed, 1 inconclusive."
     assert shown(opened, ".ranked td.fail") == [
         f"✗\N{NO-BREAK SPACE}{name}" for name in ("bytes", "error:final", "error:precast")
     ]

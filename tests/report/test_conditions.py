@@ -24,9 +24,9 @@ def test_all_hold_in_a_run_that_passes() -> None:
     assert evidence.summary.verdict == "pass"
     assert {name for name, one in found.items() if one.state != "pass"} == {"graph", "probe"}
     assert found["graph"].state == "absent"
-    assert (count_conditions(list(found.values())).failed, count_conditions(list(found.values())).total) == (0, 13)
+    assert (count_conditions(list(found.values())).failed, count_conditions(list(found.values())).total) == (0, 14)
     page = render(evidence)
-    assert "0 of 13 conditions failed." in page
+    assert "0 of 14 conditions failed." in page
     assert '<td class="absent" colspan="5">no result: it applies to nothing in this plan, or did not run</td>' in page
 
 
@@ -82,7 +82,7 @@ def test_what_did_not_run_is_no_pass(missing: set[tuple[int, int]], name: str, o
     assert evidence.summary.verdict == "inconclusive"
     condition = of(evidence)[name]
     assert (condition.state, condition.outcome) == ("inconclusive", outcome)
-    assert "0 of 13 conditions failed" in render(evidence)
+    assert "0 of 14 conditions failed" in render(evidence)
 
 
 def test_a_mutation_that_nothing_catches() -> None:

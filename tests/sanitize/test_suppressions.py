@@ -55,14 +55,14 @@ def test_none_is_declared_where_there_is_no_table(softmax_project: Path) -> None
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('reason = "ordered by its own barrier"', "", r"suppressions\[0\] reason: expected a text that is not empty"),
-        ('"ordered by its own barrier"', '"  "', "reason: expected a text"),
+        ('reason = "ordered by its own barrier"', "", r"suppressions\[0\] reason: expected a non-empty text"),
+        ('"ordered by its own barrier"', '"  "', "reason: expected a non-empty text"),
         ('tool = "racecheck"', 'device = "gpu"\ntool = "racecheck"', "device: expected host or cuda, but got 'gpu'"),
         ('"racecheck"', '"helgrind"', "tool: expected one of memcheck, racecheck, synccheck, initcheck, but got"),
         ("2026-12-31", '"soon"', "expires: expected a date such as 2027-01-31, but got 'soon'"),
-        ("2026-12-31", "3", "expires: expected a text"),
-        ("expires", "until", "unknown field 'until'; known: name, tool"),
-        ('kind = "race"', "kind = 3", "kind: expected a text"),
+        ("2026-12-31", "3", "expires: expected a non-empty text"),
+        ("expires", "until", "unknown field 'until'; known fields: name, tool"),
+        ('kind = "race"', "kind = 3", "kind: expected a non-empty text"),
         ("[[tool.kernel-audit.suppressions]]", "[tool.kernel-audit.suppressions]", "Expected `array`"),
     ],
 )

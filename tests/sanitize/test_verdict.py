@@ -35,16 +35,16 @@ def test_all_that_holds_is_a_pass() -> None:
         (
             {"exit_code": None, "complete": False, "launches": 0},
             4,
-            "killed at its limit of 1 s; the report is not whole",
+            "killed at its limit of 1 s; the report is incomplete",
         ),
-        ({"complete": False}, 4, "the report is not whole"),
-        ({"troubles": ("racecheck is disabled",)}, 4, "the tool says: racecheck is disabled"),
-        ({"reported": 1}, 4, "its summary counts 1, its records 0"),
-        ({"exit_code": 86}, 4, "exit status 86 with 0 records"),
+        ({"complete": False}, 4, "the report is incomplete"),
+        ({"troubles": ("racecheck is disabled",)}, 4, "the tool reports: racecheck is disabled"),
+        ({"reported": 1}, 4, "its summary counts 1 report, but it lists 0"),
+        ({"exit_code": 86}, 4, "exit status 86 with 0 reports"),
         ({"exit_code": 1}, 4, "exit status 1"),
-        ({"launches": 3}, 4, "3 launches ran to the end, 4 were planned"),
-        ({"launches": 5}, 4, "5 launches"),
-        ({"launches": 0}, 0, "no launch was planned"),
+        ({"launches": 3}, 4, "expected 4 launches, but 3 completed"),
+        ({"launches": 5}, 4, "but 5 completed"),
+        ({"launches": 0}, 0, "the plan has no launch"),
     ],
 )
 def test_anything_that_does_not_hold_is_inconclusive(changes: dict[str, object], planned: int, words: str) -> None:
@@ -82,7 +82,7 @@ def test_a_finding_is_a_fail_whatever_else_there_is(changes: dict[str, object]) 
 
 def test_suppressed_findings_alone_are_a_pass_that_says_so() -> None:
     quiet = msgspec.structs.replace(FOUND, findings=(msgspec.structs.replace(FINDING, suppressed="known"),))
-    assert judge_run("racecheck", quiet, 4, PROVEN) == ("pass", "nothing but 1 suppressed finding")
+    assert judge_run("racecheck", quiet, 4, PROVEN) == ("pass", "only 1 suppressed finding")
     assert judge_run("racecheck", msgspec.structs.replace(quiet, exit_code=0), 4, PROVEN)[0] == "inconclusive"
     assert judge_run("racecheck", msgspec.structs.replace(quiet, reported=2), 4, PROVEN)[0] == "inconclusive"
     both = msgspec.structs.replace(quiet, findings=(*quiet.findings, FINDING), reported=2)
@@ -112,8 +112,8 @@ def test_a_planted_race_must_be_found_at_both_lines_and_its_twin_be_clean() -> N
 
 def test_what_a_canary_lacks_is_told() -> None:
     made = canary("planted", "racecheck", CLEAN, CLEAN, {"race"}, {("k.cu", 6)})
-    assert "expected a finding of race, k.cu:6; got" in made.detail
-    assert "the clean twin: 4 launches ran to the end, 1 were planned" in made.detail
+    assert "expected a finding of race, k.cu:6, but got" in made.detail
+    assert "the clean twin: expected 1 launch, but 4 completed" in made.detail
 
 
 def test_a_finding_without_a_place_is_told() -> None:

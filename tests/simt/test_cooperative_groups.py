@@ -208,7 +208,7 @@ def test_a_tile_that_does_not_divide_the_block_is_an_error(program: HostBuild, t
     assert ended.code == 3
     assert "tests/simt" not in ended.error
     assert "elsewhere.cu:" in ended.error
-    assert "tiled_partition of 48 threads into tiles of 32, which does not divide them" in ended.error
+    assert "tiled_partition of 48 threads into tiles of 32; expected a divisor" in ended.error
 
 
 @pytest.mark.parametrize("seed", SEEDS)

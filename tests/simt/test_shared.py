@@ -77,7 +77,7 @@ def test_limits(program: HostBuild, tmp_path: Path) -> None:
     assert launch(program, tmp_path, "large", 1, 32, out).buffers["b0"].tolist() == [1]
     ended = launch(program, tmp_path, "too_large", 1, 32, out)
     assert ended.error.startswith("error launch")
-    assert "`more` takes static shared memory to 49153 bytes; the limit is 49152" in ended.error
+    assert "`more` raises static shared memory to 49153 bytes; the limit is 49152" in ended.error
     ended = launch(program, tmp_path, "large", 1, 32, out, shared=232448 - 48 * 1024 + 1)
     assert "shared memory to 232449 bytes (49152 static, 183297 dynamic); the limit of sm_90 is 232448" in ended.error
     ended = launch(program, tmp_path, "large", 1, 32, out, shared=232449)

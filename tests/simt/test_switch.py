@@ -22,7 +22,7 @@ def test_fibers_take_turns_and_keep_their_rounding_mode(tmp_path: Path, portable
     compiler = find_compiler()
     flags = [*compiler.flags, "-frounding-math", *(["-DSIMT_UCONTEXT"] if portable else [])]
     compiler.run(
-        [*flags, f"-I{SIMT}", FOLDER / "switch.cc", SIMT / "context.cc", "-o", tmp_path / "switch"], cwd=FOLDER
+        [*flags, f"-I{SIMT}", FOLDER / "switch.cc", SIMT / "context.cc", "-o", tmp_path / "switch"], FOLDER, tmp_path
     )
     done = subprocess.run([tmp_path / "switch"], capture_output=True, text=True, timeout=20, check=True)
     assert done.stdout.splitlines() == [
@@ -40,7 +40,7 @@ def test_a_switch_is_fast(tmp_path: Path) -> None:
     compiler = find_compiler()
     program = tmp_path / "switch_bench"
     compiler.run(
-        [*compiler.flags, f"-I{SIMT}", FOLDER / "switch_bench.cc", SIMT / "context.cc", "-o", program], cwd=FOLDER
+        [*compiler.flags, f"-I{SIMT}", FOLDER / "switch_bench.cc", SIMT / "context.cc", "-o", program], FOLDER, tmp_path
     )
     best = min(float(subprocess.check_output([program], timeout=60)) for _ in range(5))
     shared = os.getloadavg()[0] > 1.2 or "PYTEST_XDIST_WORKER" in os.environ

@@ -61,7 +61,7 @@ def test_shuffles_of_every_width(program: HostBuild, tmp_path: Path, mode: int) 
 
 def test_a_width_that_is_no_power_of_two(program: HostBuild, tmp_path: Path) -> None:
     ended = launch(program, tmp_path, "shuffles", 1, 32, "i32:1", "i32:1", "i32:12", np.zeros(32, np.int32))
-    assert "width 12; a power of two up to 32 is expected" in ended.error
+    assert "width 12; expected a power of two up to 32" in ended.error
 
 
 def test_shuffles_move_every_type(program: HostBuild, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ _SHOWN = 20
 def text(gate: Gate, *, verbose: bool = False) -> str:
     """One line a condition that does not hold, its reason below it; then open findings and the verdict.
 
-    `verbose` lists the conditions that hold, too. An open finding is one that nothing accepts.
+    `verbose` lists the conditions that hold, too, and below each finding the entry of the baseline that accepts it.
+    An open finding is one that nothing accepts.
     """
     listed = [one for one in worst_first(gate.conditions) if verbose or one.verdict != "pass"]
     lines = [line for one in listed for line in _condition(one)]
@@ -20,7 +21,7 @@ def text(gate: Gate, *, verbose: bool = False) -> str:
             f"{held} conditions hold; --verbose lists them" if held > 1 else "1 condition holds; --verbose shows it"
         )
     findings = [found for found in gate.found if not found.accepted]
-    lines += [line for found in findings[:_SHOWN] for line in _finding(found)]
+    lines += [line for found in findings[:_SHOWN] for line in _finding(found, verbose=verbose)]
     if len(findings) > _SHOWN:
         lines.append(f"... and {len(findings) - _SHOWN} more findings; --format json lists all")
     lines.append(gate.headline)
@@ -34,6 +35,8 @@ def _condition(one: Condition) -> list[str]:
     return lines
 
 
-def _finding(found: GateFinding) -> list[str]:
+def _finding(found: GateFinding, *, verbose: bool) -> list[str]:
     place = next((f"{place.file}:{place.line}" if place.line else place.file for place in found.places), "")
-    return [f"{found.level:12} {found.rule}: {found.message}", f"{'':13}{place} fingerprint {found.fingerprint}"]
+    return [f"{found.level:12} {found.rule}: {found.message}", f"{'':13}{place} fingerprint {found.fingerprint}"] + (
+        found.entry.splitlines() if verbose else []
+    )

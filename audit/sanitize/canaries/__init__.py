@@ -1,1 +1,1 @@
-"""Planted faults that prove a sanitizer alive, each with its clean twin."""
+"""Planted faults that a sanitizer must find to prove that it works, each with its clean twin."""

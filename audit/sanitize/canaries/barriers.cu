@@ -1,4 +1,4 @@
-// Canaries of synccheck: threads of a block wait at different places.
+// Canaries of synccheck: threads of a block wait at different barriers.
 // Buffers: in and out, 64 floats each. One block of 64 threads.
 
 __global__ void divergent_barrier(const float* in, float* out) {

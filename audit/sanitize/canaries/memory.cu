@@ -1,4 +1,4 @@
-// Canaries of memcheck: what each does wrong is marked, and its clean twin does the same within bounds.
+// Canaries of memcheck: the faulty lines are marked; each clean twin does the same within bounds.
 // Buffers: in and out, 64 floats each. One block of 64 threads.
 
 __global__ void out_of_bounds_write(const float* in, float* out) {
@@ -17,7 +17,7 @@ __global__ void out_of_bounds_read_clean(const float* in, float* out) {
   out[threadIdx.x] = threadIdx.x + 1 < 64 ? in[threadIdx.x + 1] : 0.0f;
 }
 
-// The write lands between two arrays that lie side by side on a GPU.
+// The write hits the second of two arrays, which are adjacent on a GPU.
 __global__ void shared_out_of_bounds(const float* in, float* out) {
   __shared__ float first[64];
   __shared__ float second[64];

@@ -1,4 +1,4 @@
-"""The planted faults that prove a host tool alive, each with the clean twin that it must pass."""
+"""The planted faults that a tool must find to prove that it works, each with a clean twin that it must pass."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SOURCES: dict[Tool, str] = {
 
 
 class CanaryKernel(msgspec.Struct, frozen=True):
-    """A kernel `name` of `source` that `tool` must object to at the marked lines, and `twin`, which it must pass."""
+    """A kernel `name` of `source`, in which `tool` must find a fault at the marked lines, and its clean `twin`."""
 
     tool: Tool
     name: str
@@ -34,12 +34,12 @@ class CanaryKernel(msgspec.Struct, frozen=True):
 
     @property
     def source(self) -> str:
-        """The file in FOLDER."""
+        """The source file in FOLDER."""
         return _SOURCES[self.tool]
 
     @property
     def kind(self) -> str:
-        """What a finding of it is called."""
+        """The kind of its findings."""
         if self.tool == "memcheck":
             return "misaligned" if self.name.startswith("misaligned") else "out-of-bounds"
         return {"racecheck": "race", "synccheck": "divergent-barrier", "initcheck": "uninitialised"}[self.tool]
@@ -51,7 +51,7 @@ class CanaryKernel(msgspec.Struct, frozen=True):
 
     @property
     def lines(self) -> tuple[int, ...]:
-        """The lines that a finding must name, as they are marked in the source."""
+        """The lines that a finding must name; marks in the source give them."""
         text = (FOLDER / self.source).read_text().splitlines()
         return tuple(number for number, line in enumerate(text, 1) if line.endswith(f"// found: {self.name}"))
 
@@ -82,7 +82,7 @@ def canaries_of(tool: Tool) -> tuple[CanaryKernel, ...]:
 
 
 def write(folder: Path, canary: CanaryKernel, entry: str) -> Bundle:
-    """A bundle of one launch of `entry`, the canary's kernel or its twin, in an empty folder."""
+    """Write a bundle with one launch of `entry`, the canary's kernel or its twin, into an empty folder."""
     size = 4 * canary.floats
     slots = tuple(Slot(name, "f32", role, f"{name}.bin", 0, size, size, "00" * 8, "") for name, role in canary.buffers)
     for slot in slots:

@@ -1,4 +1,4 @@
-// Canaries of racecheck: two threads meet where nothing orders them; both lines are marked.
+// Canaries of racecheck: two threads access the same memory without an order; both lines are marked.
 // Buffers: in and out, 128 floats each. Blocks of 64 threads, so two warps.
 
 __global__ void race_between_warps(const float* in, float* out) {
@@ -14,7 +14,7 @@ __global__ void race_between_warps_clean(const float* in, float* out) {
   out[threadIdx.x] = values[63 - threadIdx.x];
 }
 
-// A shuffle makes lanes wait for one another, and orders no memory.
+// A shuffle synchronises lanes, but orders no memory.
 __global__ void race_inside_warp(const float* in, float* out) {
   __shared__ float values[64];
   values[threadIdx.x] = in[threadIdx.x];                    // found: race_inside_warp
@@ -30,7 +30,7 @@ __global__ void race_inside_warp_clean(const float* in, float* out) {
   out[threadIdx.x] = values[threadIdx.x ^ 1] + sum;
 }
 
-// A barrier between the write and the read, but none between the read and the next write.
+// There is a barrier between the write and the read, but none between the read and the next write.
 __global__ void race_over_iterations(const float* in, float* out) {
   __shared__ float values[64];
   float sum = 0.0f;
@@ -65,7 +65,7 @@ __global__ void race_between_blocks_clean(const float* in, float* out) {
   out[at] = in[at];
 }
 
-// The second block writes nothing; it looks at what the first one writes.
+// The second block writes nothing; it reads what the first one writes.
 __global__ void race_with_a_reader(const float* in, float* out) {
   if (blockIdx.x == 1 && out[threadIdx.x] < 3.0f) return;  // found: race_with_a_reader
   out[threadIdx.x] = in[threadIdx.x];                      // found: race_with_a_reader
@@ -76,7 +76,7 @@ __global__ void race_with_a_reader_clean(const float* in, float* out) {
   out[threadIdx.x] = in[threadIdx.x];
 }
 
-// What the other block wrote is read by the last one to arrive: only a fence in between makes that right.
+// The last block to arrive reads what the other wrote, which needs a fence in between.
 __global__ void race_without_fence(float* out, unsigned* tickets) {
   __shared__ bool last;
   out[threadIdx.x + 64 * blockIdx.x] = 1.0f;             // found: race_without_fence

@@ -1,5 +1,5 @@
-// Canaries of initcheck: what nobody wrote is used.
-// Buffers: in and out, 64 floats each; out holds nothing at first. One block of 64 threads.
+// Canaries of initcheck: kernels use memory that nobody wrote.
+// Buffers: in and out, 64 floats each; out is unwritten at first. One block of 64 threads.
 
 __global__ void uninitialised_global(const float* in, float* out) {
   out[threadIdx.x] += in[threadIdx.x];  // found: uninitialised_global
@@ -24,7 +24,7 @@ __global__ void uninitialised_shared_clean(const float* in, float* out) {
   out[threadIdx.x] = values[63 - threadIdx.x];
 }
 
-// Not loaded, but made from a register that nobody set.
+// The value is not loaded: it comes from a register that nobody set.
 __global__ void uninitialised_local(const float* in, float* out) {
   float table[4];
   for (int i = 0; i < 3; ++i) table[i] = in[i];

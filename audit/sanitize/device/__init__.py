@@ -1,1 +1,1 @@
-"""NVIDIA's compute-sanitizer on a GPU: how it runs, what its output says."""
+"""NVIDIA's compute-sanitizer on a GPU: its runs and its output."""

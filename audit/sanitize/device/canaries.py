@@ -1,12 +1,11 @@
 """The planted faults that compute-sanitizer must find in every session, and the clean twins that it must pass.
 
-They are those of `canaries.planted` that it can see: what it cannot is among the gaps that `compute_sanitizer.record`
-states. Each runs by the command line of the audited variants.
+They are the faults of `canaries.planted` that it can find; the gaps in `compute_sanitizer.record` state the others.
+Each runs with the command line of the audited variants.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +17,7 @@ from audit.sanitize.canaries.planted import FOLDER, CanaryKernel
 from audit.sanitize.device import compute_sanitizer
 from audit.sanitize.device.compute_sanitizer import Installation, Work
 from audit.sanitize.verdict import canary as judged
+from audit.scratch import scratch_folder
 
 _AT_ONCE = 8
 _KINDS: Mapping[str, str] = {
@@ -44,17 +44,17 @@ def canaries_of(tool: Tool, installed: Installation) -> tuple[CanaryKernel, ...]
 
 
 def source(tool: Tool) -> Path:
-    """The file in FOLDER with a tool's canaries; its cubin needs `entries`, and line info."""
+    """The file in FOLDER with a tool's canaries. Its cubin needs `entries` and line info."""
     return FOLDER / planted.canaries_of(tool)[0].source
 
 
 def entries(tool: Tool, installed: Installation) -> tuple[str, ...]:
-    """The kernels that a cubin of `source` must hold."""
+    """The kernels that a cubin of `source` must contain."""
     return tuple(name for canary in canaries_of(tool, installed) for name in (canary.name, canary.twin))
 
 
 def check(tool: Tool, installed: Installation, built: CubinBuild, limit: float) -> tuple[Canary, ...]:
-    """Run every canary of a tool and its twin, each in a process of its own, for at most `limit` seconds each."""
+    """Run every canary of a tool and its twin, each in its own process, for at most `limit` seconds each."""
     kernels = canaries_of(tool, installed)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         observed = pool.map(
@@ -73,6 +73,6 @@ def check(tool: Tool, installed: Installation, built: CubinBuild, limit: float) 
 def _run(
     tool: Tool, installed: Installation, built: CubinBuild, canary: CanaryKernel, entry: str, limit: float
 ) -> Observation:
-    with tempfile.TemporaryDirectory(prefix="kernel-audit-") as folder:
-        bundle = planted.write(Path(folder), canary, entry)
-        return compute_sanitizer.run(tool, installed, Work(Path(folder), bundle, built), limit)
+    with scratch_folder() as folder:
+        bundle = planted.write(folder, canary, entry)
+        return compute_sanitizer.run(tool, installed, Work(folder, bundle, built), limit)

@@ -1,4 +1,4 @@
-"""compute-sanitizer on a GPU, as an engine."""
+"""The engine of compute-sanitizer on a GPU."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from audit import processes
 from audit.backends import cuda
 from audit.bundle import Bundle
 from audit.compile.cuda import CubinBuild, compile_cubin
@@ -20,7 +21,7 @@ from audit.spec import Binary, Variant
 
 
 class DeviceEngine:
-    """NVIDIA's tools. Raises ToolMissing without a GPU, or without compute-sanitizer."""
+    """The tools of compute-sanitizer. Raises ToolMissing without a GPU or without compute-sanitizer."""
 
     together = True
 
@@ -30,11 +31,11 @@ class DeviceEngine:
         self._canary_limit = canary_limit
 
     def record(self, tool: Tool) -> ToolRecord:
-        """The tool as it is used."""
+        """The tool's version, options and gaps."""
         return compute_sanitizer.record(tool, self._installed)
 
     def canaries(self, tool: Tool) -> tuple[Canary, ...]:
-        """Its canaries and their twins."""
+        """Run the tool's canaries and their twins."""
         source, entries = compute_canaries.source(tool), compute_canaries.entries(tool, self._installed)
         build = compile_cubin(FOLDER, source, entries, arch=self._device.arch, line_info=True)
         return compute_canaries.check(tool, self._installed, build, self._canary_limit)
@@ -42,24 +43,29 @@ class DeviceEngine:
     def observe(
         self, tool: Tool, root: Path, variant: Variant, bundles: Sequence[tuple[Path, Bundle]], limit: float
     ) -> list[tuple[Observation, BuildIdentity]]:
-        """All bundles in one process; where that leaves a doubt, each in its own. The builds have line info and are
-        otherwise those of a run."""
+        """Run all bundles in one process, then each in its own unless all were clean. Apart from line info the builds
+        are those of a run."""
         if isinstance(variant.code, Binary):
-            raise PlanError(f"variant {variant.name}: a frozen host program cannot run on a GPU; leave it out")
+            raise PlanError(
+                f"variant {variant.name}: a frozen host program cannot run on a GPU; "
+                "select other variants with --variant"
+            )
         source, arch, defines = root / variant.code.path, self._device.arch, tuple(variant.code.defines.items())
-        works = [Work(folder, one, _cubin(root, source, one.entries, arch, defines)) for folder, one in bundles]
-        seen = compute_sanitizer.run_together(tool, self._installed, works, limit) if len(works) > 1 else None
-        if seen is None:
-            seen = [compute_sanitizer.run(tool, self._installed, work, limit) for work in works]
-        return [(one, work.build.identity) for one, work in zip(seen, works, strict=True)]
+        works = [
+            Work(folder, bundle, _cubin(root, source, bundle.entries, arch, defines)) for folder, bundle in bundles
+        ]
+        observations = compute_sanitizer.run_together(tool, self._installed, works, limit) if len(works) > 1 else None
+        if observations is None:
+            observations = [compute_sanitizer.run(tool, self._installed, work, limit) for work in works]
+        return [(observed, work.build.identity) for observed, work in zip(observations, works, strict=True)]
 
     def describe_device(self) -> str | None:
-        """The GPU."""
+        """The GPU in words."""
         return self._device.described()
 
     def abort(self) -> None:
         """Kill every tool that is running now, with its target."""
-        compute_sanitizer.abort()
+        processes.abort()
 
 
 @lru_cache(maxsize=64)

@@ -1,9 +1,9 @@
-"""What compute-sanitizer wrote, understood: its text and its XML become findings, troubles and a count.
+"""Parses compute-sanitizer's text and XML into findings, troubles and a count.
 
-The text is written as things happen and ends with a summary; the XML comes at the very end, and only from a tool that
-ended by itself. A report is whole if its text begins with the tool's name and ends with one summary in the tool's own
-wording, every line between them is understood, and text, XML and summary tell of the same number of records. Formats
-are those of 2025.3 and of the manual of 2026.4.
+The tool writes its text as things happen and ends it with a summary. It writes the XML last, and only if it ends by
+itself. A report is complete if its text begins with the tool's name, ends with one summary, and has only known lines
+between them, and if text, XML and summary have the same number of records. The formats are those of 2025.3 and of the
+manual of 2026.4.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"\d{19}")
 _PREFIX = "========="
 _TITLE = "COMPUTE-SANITIZER"
 CONSEQUENCES = frozenset({"Target application returned an error", "Error: process didn't terminate successfully"})
-"""What the tool adds where its target ended badly, for whatever reason."""
+"""The lines that the tool adds after any failure of its target."""
 
 _ERRORS = re.compile(r"ERROR SUMMARY: (?:(1) error|(0|[2-9]|[1-9]\d+) errors)")
 _HAZARDS = re.compile(
@@ -74,7 +74,7 @@ _HEADS = (
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A tool's report. `findings` have `count` records each; `reported` is what its summary says."""
+    """A tool's report. Each finding has `count` records; `reported` is the count in the summary."""
 
     complete: bool
     reported: int | None
@@ -89,8 +89,8 @@ class _Line(NamedTuple):
 
 
 def parse(tool: Tool, text: str, xml: str | None, sources: Sequence[str]) -> Report:
-    """The report of one run: its log, its XML (None where it wrote none), and the project's files, named as a finding
-    is to name them."""
+    """Parse the log and the XML (None if there is none) of one run; `sources` are the names that findings use for the
+    project's files."""
     lines, troubles = _lines(text)
     summary = _HAZARDS if tool == "racecheck" else _ERRORS
     reported: list[int] = []
@@ -101,7 +101,7 @@ def parse(tool: Tool, text: str, xml: str | None, sources: Sequence[str]) -> Rep
         if match := summary.fullmatch(head.text):
             counts = [int(one or many) for one, many in zip(match.groups()[::2], match.groups()[1::2], strict=True)]
             if head.number != last or details or (len(counts) == 3 and counts[0] != counts[1] + counts[2]):
-                troubles.append(f"a summary that is not the end or does not add up: {head.text}")
+                troubles.append(f"misplaced or inconsistent summary: {head.text}")
             reported.append(counts[0])
         elif record := _record(head, details, names):
             records.append(record)
@@ -109,12 +109,12 @@ def parse(tool: Tool, text: str, xml: str | None, sources: Sequence[str]) -> Rep
             troubles.append(" ".join((head.text, *(line.text for line in details))).strip())
     counted = _records_of(xml) if xml is not None else None
     if counted is not None and counted != len(records):
-        troubles.append(f"the XML has {counted} records, the text {len(records)}")
+        troubles.append(f"the XML has {counted} records, but the text has {len(records)}")
     if reported and reported[0] != len(records):
-        troubles.append(f"the summary counts {reported[0]}, the text has {len(records)} records")
-    whole = text.endswith("\n") and lines[:1] == [_Line(0, 0, _TITLE)] and len(reported) == 1 and counted is not None
+        troubles.append(f"the summary counts {reported[0]} records, but the text has {len(records)}")
+    framed = text.endswith("\n") and lines[:1] == [_Line(0, 0, _TITLE)] and len(reported) == 1 and counted is not None
     return Report(
-        complete=whole and not troubles,
+        complete=framed and not troubles,
         reported=reported[0] if len(reported) == 1 else None,
         findings=collapsed(tool, _joined(records)),
         troubles=tuple(dict.fromkeys(troubles)),
@@ -122,21 +122,21 @@ def parse(tool: Tool, text: str, xml: str | None, sources: Sequence[str]) -> Rep
 
 
 def _lines(text: str) -> tuple[list[_Line], list[str]]:
-    """The lines that say something, without their prefix; and those that the tool did not write so."""
-    lines, strange = [], []
+    """The tool's lines that are not empty, without their prefix, and a trouble for each line of another form."""
+    lines, troubles = [], []
     for number, line in enumerate(text.split("\n")):
         rest = line.removeprefix(_PREFIX)
         if len(line) > _LONGEST or _NUMBER.search(line):
-            strange.append(f"a line that is too long, or has too long a number: {line[:200]!r}")
+            troubles.append(f"a line that is too long, or has too long a number: {line[:200]!r}")
         elif line and (rest == line or (rest and not rest.startswith(" ")) or not line.isprintable()):
-            strange.append(f"not a line of the tool: {line[:200]!r}")
+            troubles.append(f"unknown line: {line[:200]!r}")
         elif rest.strip():
             lines.append(_Line(number, len(rest) - len(rest.lstrip()) - 1, rest.strip()))
-    return lines, strange
+    return lines, troubles
 
 
 def _grouped(lines: Sequence[_Line]) -> Iterator[tuple[_Line, list[_Line]]]:
-    """Every first line with those that are indented below it; the title is left out where it belongs."""
+    """Every first line with the indented lines below it, without the title."""
     at = 1 if lines[:1] == [_Line(0, 0, _TITLE)] else 0
     while at < len(lines):
         end = at + 1
@@ -147,7 +147,7 @@ def _grouped(lines: Sequence[_Line]) -> Iterator[tuple[_Line, list[_Line]]]:
 
 
 def _record(head: _Line, details: Sequence[_Line], names: Names) -> RawReport | None:
-    """The record of a first line and its details; None where one of them is not understood."""
+    """The record of a first line and its details; None if one of them is unknown."""
     raw = "\n".join((head.text, *(" " * line.indent + line.text for line in details)))
     if hazard := _HAZARD.fullmatch(head.text):
         return _hazard(hazard, details, names, raw)
@@ -162,14 +162,14 @@ def _record(head: _Line, details: Sequence[_Line], names: Names) -> RawReport | 
         return None
     kind, what = _kind(head.text, details)
     if not kind:
-        if not (places and threads):  # what names neither a place nor a thread is no finding
+        if not (places and threads):  # an unknown kind counts as a finding only with a place and a thread
             return None
         kind = "device-exception"
     frames = [match for line in details if (match := _FRAME.fullmatch(line.text))]
     what = what or ("barrier" if kind.endswith("-barrier") else "instruction")
     side = names.side(what, _stack([*places, *frames]))
-    who = [match.groups() for match in threads]
-    taking: Taking = ([point(one[:3]) for one in who], [point(one[3:]) for one in who])
+    coordinates = [match.groups() for match in threads]
+    taking: Taking = ([point(each[:3]) for each in coordinates], [point(each[3:]) for each in coordinates])
     kernel = _kernel((frames or places)[-1]["function"]) if places else ""
     message = head.text
     if why := next((match["why"] for line in details if (match := _DETAILS[0].fullmatch(line.text))), None):
@@ -193,7 +193,7 @@ def _kind(head: str, details: Sequence[_Line]) -> tuple[str, str]:
 
 
 def _hazard(head: re.Match[str], details: Sequence[_Line], names: Names, raw: str) -> RawReport | None:
-    """A hazard lists the earlier access first; `Finding.sides` the later one."""
+    """The record of a hazard. The tool lists the earlier access first, `ToolFinding.sides` the later one."""
     accesses = [match for line in details if (match := _ACCESS.fullmatch(line.text))]
     others = [line for line in details if not _ACCESS.fullmatch(line.text)]
     if len(accesses) != 2 or not all(any(known.fullmatch(line.text) for known in _DETAILS) for line in others):
@@ -210,7 +210,7 @@ def _hazard(head: re.Match[str], details: Sequence[_Line], names: Names, raw: st
 
 
 def _race(head: re.Match[str], details: Sequence[_Line], names: Names, raw: str) -> RawReport | None:
-    """The analysis of hazards: one place and those that it meets, without threads."""
+    """The record of a race analysis: one access and those that conflict with it, without threads."""
     others = [match for line in details if (match := _AND.fullmatch(line.text))]
     rest = [line for line in details if not (_AND.fullmatch(line.text) or _FRAME.fullmatch(line.text))]
     if not others or rest:
@@ -228,29 +228,29 @@ def _stack(frames: Sequence[re.Match[str]]) -> list[Frame]:
 
 
 def _kernel(function: str) -> str:
-    """The name of the kernel that a function belongs to: the compiler may have made a clone of it for the kernel."""
+    """The kernel of a function, which the compiler may have cloned for that kernel."""
     clone = _CLONE.match(function)
     return plain(clone[1] if clone else function)
 
 
 def _joined(records: Sequence[RawReport]) -> list[RawReport]:
-    """The analysis of hazards counts with the first of those that it is about; a record of no threads is one."""
-    found: list[RawReport] = []
+    """The records, with every race analysis (a race without threads) merged into the first hazard that it covers."""
+    joined: list[RawReport] = []
     for record in records:
         about = None
         if record.kind == "race" and record.taking[0] == NOBODY:
-            hazards = (at for at, one in enumerate(found) if one.kind == "race" and one.taking[0] != NOBODY)
-            about = next((at for at in hazards if set(record.sides) >= set(found[at].sides)), None)
+            hazards = (at for at, each in enumerate(joined) if each.kind == "race" and each.taking[0] != NOBODY)
+            about = next((at for at in hazards if set(record.sides) >= set(joined[at].sides)), None)
         if about is None:
-            found.append(record)
+            joined.append(record)
         else:
-            worst: Severity = "error" if "error" in (record.severity, found[about].severity) else "warning"
-            found[about] = found[about]._replace(times=found[about].times + 1, severity=worst)
-    return found
+            worst: Severity = "error" if "error" in (record.severity, joined[about].severity) else "warning"
+            joined[about] = joined[about]._replace(times=joined[about].times + 1, severity=worst)
+    return joined
 
 
 def _records_of(xml: str) -> int | None:
-    """How many records an XML report has; None unless it is well formed and of that kind."""
+    """The number of records in an XML report; None unless it is a well-formed report."""
     try:
         *_, (_, root, _) = foreign.xml_events(xml)
     except ForeignError:

@@ -1,10 +1,9 @@
-"""The process that a GPU's sanitizer watches: `python -P -m audit.sanitize.device.target FOLDER...`.
+"""The process that compute-sanitizer watches: `python -P -m audit.sanitize.device.target FOLDER...`.
 
-It launches each folder's bundle, of the policy `exact`, plainly, one kernel after the other, and copies nothing back;
-the first that ends badly is the last. Beside the bundle a folder holds `sanitize.json` (`Order`) and the cubin. In
-every step each buffer is an allocation of its own, new and of just its size: an access behind it meets no other, and
-what no kernel of this step wrote nobody wrote.
-The report has the lines of `audit.backends.replay`.
+It launches the kernels of each folder's bundle (policy `exact`) in turn, copies nothing back, and stops at the first
+bundle that fails. Beside the bundle a folder holds `sanitize.json` (`TargetOrder`) and the cubin. Every step allocates
+each buffer anew, with exactly its size. So an access behind it hits no other buffer, and memory that no kernel of the
+step wrote is unwritten. The report has the lines of `audit.backends.replay`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from audit import sparse
+from audit import processes, sparse
 from audit.arena import Slot
 from audit.backends.driver import CudaError, Driver, Refused
 from audit.backends.launches import Launches, LaunchEvent, load_kernels
@@ -31,18 +30,18 @@ _NON_BLOCKING = 1
 
 
 class TargetOrder(msgspec.Struct, frozen=True):
-    """How a bundle is to be launched; `cubin` is a file of the bundle's folder."""
+    """How to launch a bundle; `cubin` is a file in the bundle's folder."""
 
     cubin: str
-    symbols: dict[str, str]  # entry -> its name inside the cubin; its place is the index that is reported
-    poison: bool  # whether outputs and workspaces are filled; filled memory counts as written for initcheck
+    symbols: dict[str, str]  # entry -> its name in the cubin; its position is the index in the report
+    poison: bool  # whether to fill outputs and workspaces; initcheck takes filled memory as written
 
 
 class ExactBuffers:
-    """One step's buffers, each an allocation of its own; they are gone after `free`."""
+    """One step's buffers, each its own allocation, until `free`."""
 
     def __init__(self, driver: Driver, folder: Path, slots: Sequence[Slot], step: BundledStep, poison: bool) -> None:
-        """Allocate all and load the inputs as the step has them; without `poison` nothing else is touched."""
+        """Allocate all buffers and load the step's inputs. With `poison`, fill the others."""
         self._driver, self._folder = driver, folder
         self._slots = {slot.name: slot for slot in slots}
         self._bases: dict[str, int] = {}
@@ -60,15 +59,15 @@ class ExactBuffers:
                 driver.call("cuMemcpyHtoD_v2", self.address(name), data.ctypes.data, data.nbytes)
 
     def address(self, name: str) -> int:
-        """Where the data of a buffer start."""
+        """The device address of a buffer's data."""
         return self._bases[name] + self._slots[name].offset
 
     def size(self, name: str) -> int:
-        """The bytes of its data."""
+        """The size of a buffer's data in bytes."""
         return self._slots[name].size
 
     def free(self) -> None:
-        """Give all of them back."""
+        """Free all allocations."""
         for base in self._bases.values():
             self._driver.call("cuMemFree_v2", base)
 
@@ -83,9 +82,9 @@ class ExactBuffers:
 
 
 def launch(folder: Path, report: Callable[[str], None]) -> None:
-    """All steps of the bundle in `folder`; `report` takes one line at a time.
+    """Run all steps of the bundle in `folder`; `report` receives one line at a time.
 
-    Raises NoDriver or Refused before anything runs, LaunchError or CudaError for what a kernel or its launch did.
+    Raises NoDriver or Refused before anything runs, LaunchError or CudaError if a kernel or its launch fails.
     """
     bundle = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Bundle)
     order = msgspec.json.decode((folder / ORDER).read_bytes(), type=TargetOrder)
@@ -100,8 +99,8 @@ def launch(folder: Path, report: Callable[[str], None]) -> None:
         raise Refused(str(error)) from None
     indices = {entry: index for index, entry in enumerate(order.symbols)}
 
-    def on_end(seen: LaunchEvent) -> None:
-        report(f"launch {indices[seen.entry]} {seen.entry} {seen.blocks} {seen.threads}")
+    def on_end(event: LaunchEvent) -> None:
+        report(f"launch {indices[event.entry]} {event.entry} {event.blocks} {event.threads}")
 
     for step in bundle.steps:
         report(f"step {step.name}")
@@ -123,4 +122,5 @@ def main(arguments: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
+    processes.end_with_parent()
     sys.exit(main(sys.argv[1:]))

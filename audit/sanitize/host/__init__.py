@@ -1,1 +1,1 @@
-"""The sanitizers of this CPU: what they are, how they run, what their output says."""
+"""The sanitizers on this CPU: the tools, their runs, and their output."""

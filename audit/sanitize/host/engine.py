@@ -1,8 +1,7 @@
-"""The host sanitizers, as an engine."""
+"""The engine of the host sanitizers."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,13 +16,14 @@ from audit.sanitize.canaries.planted import CanaryKernel
 from audit.sanitize.host import output as host_output
 from audit.sanitize.host import tools as host
 from audit.sanitize.verdict import canary as judged
+from audit.scratch import scratch_folder
 from audit.spec import Binary, Variant
 
 
 class HostEngine:
-    """ThreadSanitizer, AddressSanitizer and UBSan, the barrier accounting, valgrind: over the same source on this CPU.
+    """ThreadSanitizer, AddressSanitizer with UBSan, the barrier accounting and valgrind, over the source on this CPU.
 
-    `arch` says whose tensor cores are modelled.
+    `arch` is the architecture of the modelled tensor cores.
     """
 
     together = False
@@ -32,46 +32,48 @@ class HostEngine:
         self._arch, self._canary_limit = arch, canary_limit
 
     def record(self, tool: Tool) -> ToolRecord:
-        """The tool as it is used. Raises ToolMissing where it is not there."""
+        """The tool's version, options and gaps. Raises ToolMissing if it is not installed."""
         return host.record(tool)
 
     def canaries(self, tool: Tool) -> tuple[Canary, ...]:
-        """Its canaries and their twins."""
+        """Run the tool's canaries and their twins."""
         build = host.build_canaries(tool, self._arch)
-        found = []
+        canaries = []
         for canary in planted.canaries_of(tool):
             fault, twin = (self._canary(tool, canary, entry, build) for entry in (canary.name, canary.twin))
             lines = {(canary.source, line) for line in canary.lines}
-            found.append(judged(canary.name, tool, fault, twin, {canary.kind}, lines))
-        return tuple(found)
+            canaries.append(judged(canary.name, tool, fault, twin, {canary.kind}, lines))
+        return tuple(canaries)
 
     def observe(
         self, tool: Tool, root: Path, variant: Variant, bundles: Sequence[tuple[Path, Bundle]], limit: float
     ) -> list[tuple[Observation, BuildIdentity]]:
-        """Each bundle under the tool, by itself."""
+        """Run each bundle under the tool, in its own process."""
         return [self._observe(tool, root, variant, folder, bundle, limit) for folder, bundle in bundles]
 
     def describe_device(self) -> str | None:
-        """There is no GPU in it."""
+        """None: there is no GPU."""
         return None
 
     def abort(self) -> None:
-        """Kill every program that is running now."""
+        """Kill every running program."""
         child.abort()
 
     def _canary(self, tool: Tool, canary: CanaryKernel, entry: str, build: HostBuild) -> Observation:
-        with tempfile.TemporaryDirectory(prefix="kernel-audit-") as scratch:
-            folder = Path(scratch)
+        with scratch_folder() as folder:
             bundle = planted.write(folder, canary, entry)
-            ran = host.run(tool, folder, bundle, build, self._canary_limit)
-            return host_output.observe(ran, bundle, tuple(build.identity.sources))
+            result = host.run(tool, folder, bundle, build, self._canary_limit)
+            return host_output.observe(result, bundle, tuple(build.identity.sources))
 
     def _observe(
         self, tool: Tool, root: Path, variant: Variant, folder: Path, bundle: Bundle, limit: float
     ) -> tuple[Observation, BuildIdentity]:
         code = variant.code
         if isinstance(code, Binary):
-            raise PlanError(f"variant {variant.name}: a frozen program cannot be built for a sanitizer; leave it out")
+            raise PlanError(
+                f"variant {variant.name}: a frozen program has no source to build for a sanitizer; "
+                "select other variants with --variant"
+            )
         build = build_host(
             root,
             root / code.path,
@@ -80,5 +82,5 @@ class HostEngine:
             defines=code.defines,
             sanitizer=host.BUILT_FOR[tool],
         )
-        ran = host.run(tool, folder, bundle, build, limit)
-        return host_output.observe(ran, bundle, tuple(build.identity.sources)), build.identity
+        result = host.run(tool, folder, bundle, build, limit)
+        return host_output.observe(result, bundle, tuple(build.identity.sources)), build.identity

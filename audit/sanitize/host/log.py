@@ -1,7 +1,7 @@
-"""The logs of ThreadSanitizer, AddressSanitizer and UBSan, as records.
+"""Parses the logs of ThreadSanitizer, AddressSanitizer and UBSan into reports.
 
-A run without a finding leaves an empty log. So every line must belong to a report that is understood from its first
-line to its last, or be one of `known`; whatever is left over is a trouble, and a report that lacks a part is one too.
+A run without a finding leaves an empty log. So every line must be one of `known`, or part of a report whose every line
+is known. Any other line is a trouble, and so is a report that lacks a part.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from audit.sanitize.ranges import point
 
 _LONGEST = 2**16  # characters of a line
 _NUMBER = re.compile(r"\d{19}")
-_SHOWN = 200  # characters of a line that nobody understands
+_SHOWN = 200  # characters of an unknown line
 
 _FRAME = re.compile(r"    #\d+ (?:0x[0-9a-f]+ in |0x[0-9a-f]+ +(?=\())?(.+)")
 _MODULE = re.compile(r" ?\([^ ()]*(?:\+0x[0-9a-f]+|<unknown module>)\)(?: \(BuildId: \w+\))?$")
@@ -37,7 +37,7 @@ _RACE_BODY = (
     re.compile(r"|    #\d+ .+|    \[failed to restore the stack\]"),
     *(_ACCESS, _LOCATION, _THREAD, _SUMMARY),
 )
-_SEVERAL = "simt::Block::turn_main("  # threads in turn on one fiber, whose name is none of theirs
+_SEVERAL = "simt::Block::turn_main("  # threads run in turn on one fiber, so its name belongs to none of them
 
 _ERROR = re.compile(r"==\d+==ERROR: AddressSanitizer: (?P<title>[\w-]+) on (?:unknown )?address 0x[0-9a-f]+ .+")
 _SIZED = re.compile(r"(?P<access>READ|WRITE) of size (?P<size>\d+) at 0x[0-9a-f]+ thread T\d+")
@@ -72,7 +72,7 @@ _UNDEFINED_ACCESS = {"load": "read", "store": "write", "index": "index", "member
 
 
 class LogSummary(NamedTuple):
-    """What a log tells. `counted` is the tool's own count of its reports, None where it gives none."""
+    """The content of a log. `counted` is the tool's own count of its reports, or None."""
 
     records: tuple[RawReport, ...]
     troubles: tuple[str, ...]
@@ -80,7 +80,7 @@ class LogSummary(NamedTuple):
 
 
 class _Log:
-    """The lines of a log, taken from its start; runs of lines that nobody understands become one trouble each."""
+    """The lines of a log, read from its start. Each run of unknown lines becomes one trouble."""
 
     def __init__(self, text: str, known: Collection[str]) -> None:
         self.lines, self.at, self._known = [*map(readable, text.split("\n"))], 0, known
@@ -98,22 +98,22 @@ class _Log:
         self.flush()
 
     def odd(self, line: str) -> None:
-        """A line that belongs to nothing."""
+        """Note an unknown line."""
         self._odd.append(line)
 
     def flush(self) -> None:
-        """The lines so far that belong to nothing are one run."""
+        """End the current run of unknown lines."""
         if self._odd:
             more = f" (and {len(self._odd) - 1} more lines)" if len(self._odd) > 1 else ""
-            self.troubles.append(f"not understood: {self._odd[0].strip()[:_SHOWN]}{more}")
+            self.troubles.append(f"unknown line: {self._odd[0].strip()[:_SHOWN]}{more}")
         self._odd = []
 
     def next(self) -> str:
-        """The line that comes next."""
+        """The next line."""
         return self.lines[self.at] if self.at < len(self.lines) else ""
 
     def block(self, ends: Callable[[str], bool]) -> list[str]:
-        """Lines up to one that ends the block, which is left, or up to the end; without those known by themselves."""
+        """The lines before the one that ends the block, or before the log's end, without known lines."""
         self.flush()
         start = self.at
         while self.at < len(self.lines) and not ends(self.lines[self.at]):
@@ -127,7 +127,7 @@ def readable(line: str) -> str:
 
 
 def parse(tool: Tool, text: str, names: Names, known: Collection[str]) -> LogSummary:
-    """What a log of racecheck, memcheck or synccheck tells; `known` are lines that it may hold besides."""
+    """Parse a log of racecheck, memcheck or synccheck; `known` are other lines that it may contain."""
     log = _Log(text, known)
     if tool == "racecheck":
         return _races(log, names)
@@ -147,38 +147,38 @@ def _races(log: _Log, names: Names) -> LogSummary:
         elif line == _RACE_RULE and (head := _WARNING.fullmatch(log.next())):
             body = log.block(lambda line: line == _RACE_RULE)
             if log.next() != _RACE_RULE:
-                log.troubles.append(f"a report is cut: {body[0]}")
+                log.troubles.append(f"incomplete report: {body[0]}")
             log.at += 1
             records.append(_race(head["title"], body, names))
             log.troubles.extend(_flaws(body, _RACE_BODY))
             if len(records[-1].sides) != 2:
-                log.troubles.append(f"a report with {len(records[-1].sides)} of 2 accesses: {body[0]}")
+                log.troubles.append(f"expected 2 accesses in a report, but got {len(records[-1].sides)}: {body[0]}")
         else:
             log.odd(line)
     if records and len(counts) != 1:
-        log.troubles.append(f"ThreadSanitizer told {len(counts)} times how many warnings it reported; expected once")
+        log.troubles.append(f"expected one count of ThreadSanitizer's warnings, but got {len(counts)}")
     counted = counts[0] if len(counts) == 1 else None
     if counted is not None and counted != len(records):
-        log.troubles.append(f"ThreadSanitizer reported {counted} warnings, the log has {len(records)}")
+        log.troubles.append(f"ThreadSanitizer reported {counted} warnings, but the log has {len(records)}")
     return LogSummary(tuple(records), tuple(log.troubles), counted)
 
 
 def _race(title: str, body: Sequence[str], names: Names) -> RawReport:
     accesses, allocated = [], list[Frame]()
-    people: dict[str, Taking] = {}
+    by_thread: dict[str, Taking] = {}
     for head, stack in _sections(body):
         if access := _ACCESS.fullmatch(head):
             accesses.append((access, stack))
         elif _LOCATION.fullmatch(head):
             allocated = stack
         elif (thread := _THREAD.fullmatch(head)) and (named := _NAMED.fullmatch(thread["name"] or "")):
-            people[thread["who"]] = ([point(named.groups()[3:])], [point(named.groups()[:3])])
+            by_thread[thread["who"]] = ([point(named.groups()[3:])], [point(named.groups()[:3])])
     sides, taking = [], []
     for access, stack in accesses:
         what = access["access"].lower().removeprefix("previous ")
         sides.append(names.side(f"{what} of size {access['size']} bytes", stack))
         several = any(_SEVERAL in frame.function for frame in stack)
-        taking.append(NOBODY if several else people.get(access["who"].removeprefix("thread "), NOBODY))
+        taking.append(NOBODY if several else by_thread.get(access["who"].removeprefix("thread "), NOBODY))
     kernel = next(filter(None, (names.kernel(stack) for _, stack in accesses)), "")
     kind = "race" if title == "data race" else "invalid-access"
     return RawReport(kind, kernel, title + memory_of(allocated), tuple(sides), tuple(taking), "\n".join(body))
@@ -195,7 +195,7 @@ def _addresses(log: _Log, names: Names) -> LogSummary:
             log.troubles.extend(_flaws(body, _ADDRESS_BODY))
             heads = sum(bool(_SIZED.fullmatch(line) or _SIGNAL.fullmatch(line)) for line in body)
             if heads != 1:
-                log.troubles.append(f"a report with {heads} accesses, expected one: {body[0]}")
+                log.troubles.append(f"expected one access in a report, but got {heads}: {body[0]}")
         elif undefined := _UNDEFINED.fullmatch(line):
             body = [line, *log.block(lambda line: not _UNDEFINED_BODY.fullmatch(line))]
             records.append(_undefined(undefined, body, names))
@@ -227,7 +227,7 @@ def _address(title: str, body: Sequence[str], names: Names) -> RawReport:
 
 
 def _undefined(head: re.Match[str], body: Sequence[str], names: Names) -> RawReport:
-    """The place is that of the first line, unless it lies in a header of the runtime that the kernel called."""
+    """The side is at the first line's place, unless that is in a header of the runtime that the kernel called."""
     stack = [frame for _, frames in _sections(body) for frame in frames]
     message = re.sub(r"\b(address) 0x[0-9a-f]+", r"\1", head["text"])
     kind = next(kind for pattern, kind in _UNDEFINED_KINDS if pattern.fullmatch(message))
@@ -240,19 +240,19 @@ def _undefined(head: re.Match[str], body: Sequence[str], names: Names) -> RawRep
 
 
 def _flaws(body: Sequence[str], patterns: Sequence[re.Pattern[str]]) -> Iterator[str]:
-    """What stands against taking a report as whole. A stack after its summary is that of a report that is lost."""
+    """Every reason to take a report as incomplete. A stack after its summary belongs to a report that was lost."""
     summaries = 0
     for line in body[1:]:
         summaries += bool(_SUMMARY.fullmatch(line))
         stray = summaries > 0 and _FRAME.fullmatch(line)
         if stray or not any(pattern.fullmatch(line) for pattern in patterns):
-            yield f"not understood: {line.strip()[:_SHOWN]}"
+            yield f"unknown line: {line.strip()[:_SHOWN]}"
     if summaries != 1:
-        yield f"a report with {summaries} summaries, expected one: {body[0]}"
+        yield f"expected one summary in a report, but got {summaries}: {body[0]}"
 
 
 def _sections(body: Sequence[str]) -> Iterator[tuple[str, list[Frame]]]:
-    """Every line that is no frame, with the frames that follow it."""
+    """Every line that is not a frame, with the frames below it."""
     head, stack = "", list[Frame]()
     for line in body:
         if frame := _FRAME.fullmatch(line):

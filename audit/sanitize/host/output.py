@@ -1,8 +1,8 @@
-"""What a tool showed on this CPU: the sanitizer's log, the program's report and its exit status, taken together.
+"""The output of a tool on this CPU: the sanitizer's log, the program's report and its exit status, taken together.
 
-Clean is what all three say: the log holds nothing (valgrind's XML: ended, and no error), the report ends with `done`
-and tells of no error, and the status is 0. A status of 66 without a finding, a finding without it, or a line that
-nobody understands is a trouble. A log that lost its findings thus cannot be clean: the status still tells of them.
+A run is clean if all three agree: the log is empty (valgrind's XML is complete and has no error), the report ends with
+`done` and has no error, and the status is 0. A status of 66 without a finding, a finding without that status, and an
+unknown line are troubles. So a log that lost its findings cannot look clean: the status still shows them.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from audit.sanitize.host.log import LogSummary, readable
 from audit.sanitize.host.tools import FOUND, HostRun
 from audit.sanitize.ranges import Point, point
 
-_SAID_WHY = 3
-"""What a program exits with after an `error` line; `Outcome` keeps the line, not the status."""
+_ERROR_STATUS = 3
+"""A program's exit status after an `error` line; `Outcome` keeps the line, not the status."""
 
 _WORDS = frozenset(("identity", "step", "launch", "error", "done"))
 _ERROR = re.compile(
@@ -45,34 +45,36 @@ _LANES, _MOST_THREADS = 32, 1024
 
 
 def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observation:
-    """What a run over `bundle` showed; `sources` are the project's files as `BuildIdentity.sources` names them.
+    """The observation of a run over `bundle`; `sources` are the project's files as `BuildIdentity.sources` names them.
 
     Kinds: race, out-of-bounds, misaligned, invalid-access, undefined, uninitialised, divergent-barrier,
-    invalid-barrier, crash. A run that was killed at its limit is no finding.
+    invalid-barrier, crash. A run killed at its limit is not a finding.
     """
     names = Names(sources, bundle.entries)
     errors = [line for line in run.report if line.startswith("error ")]
-    told = _told(run, names, errors)
-    records = list(told.records)
-    troubles = list(told.troubles)
+    summary = _parse_log(run, names, errors)
+    records = list(summary.records)
+    troubles = list(summary.troubles)
     for line in errors[:1]:
         if readable(line) == line and (record := _failure(line, run.report, bundle, names)):
             records.append(record)
         else:
             troubles.append(line)
     code = _exit_code(run.outcome)
-    troubles.extend(_contradictions(run, code, errors, bool(records), bool(told.records)))
+    troubles.extend(_contradictions(run, code, errors, bool(records), bool(summary.records)))
     try:
         launches = sum(count.entry in bundle.entries for count in child.launches(run.report))
     except ValueError:
         launches = 0
-        troubles.append("the program's report has a `launch` line that is none")
+        troubles.append("the program's report has a malformed `launch` line")
     findings = collapsed(run.tool, records)
     return Observation(
         command=run.command,
         exit_code=code,
         complete=run.ended and not troubles,
-        reported=(len(told.records) if told.counted is None else told.counted) + len(records) - len(told.records),
+        reported=(len(summary.records) if summary.counted is None else summary.counted)
+        + len(records)
+        - len(summary.records),
         findings=findings,
         troubles=tuple(dict.fromkeys(troubles)),
         launches=launches,
@@ -80,25 +82,27 @@ def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observation
     )
 
 
-def _told(run: HostRun, names: Names, known: Sequence[str]) -> LogSummary:
+def _parse_log(run: HostRun, names: Names, known: Sequence[str]) -> LogSummary:
     if run.tool != "initcheck":
         return host_text.parse(run.tool, run.log, names, known)
     text, start, xml = run.log.partition(host_valgrind.START)
-    beside = host_text.parse(run.tool, text, names, known)
-    listed = host_valgrind.parse(start + xml, names)
-    return LogSummary(listed.records, (*beside.troubles, *listed.troubles), listed.counted)
+    before = host_text.parse(run.tool, text, names, known)
+    report = host_valgrind.parse(start + xml, names)
+    return LogSummary(report.records, (*before.troubles, *report.troubles), report.counted)
 
 
-def _contradictions(run: HostRun, code: int | None, errors: Sequence[str], found: bool, told: bool) -> Iterator[str]:
-    """Where exit status, report and log do not agree. `found`: anything; `told`: by the sanitizer."""
+def _contradictions(
+    run: HostRun, code: int | None, errors: Sequence[str], any_finding: bool, log_finding: bool
+) -> Iterator[str]:
+    """The contradictions between exit status, report and log. `log_finding`: the sanitizer's log has a finding."""
     if odd := [line for line in run.report if line.partition(" ")[0] not in _WORDS]:
-        yield f"not a line of the program's report: {odd[0][:200]!r}"
+        yield f"unknown line in the program's report: {odd[0][:200]!r}"
     if errors and (len(errors) > 1 or run.report[-1] != errors[0]):
-        yield "the program's report goes on after an error"
-    if code == FOUND and not told:
-        yield f"exit status {FOUND} says that something was found, the log does not tell what"
-    if code == 0 and found:
-        yield f"something was found, the exit status is 0 and not {FOUND}"
+        yield "the program's report continues after an error"
+    if code == FOUND and not log_finding:
+        yield f"exit status {FOUND} means a finding, but the log has none"
+    if code == 0 and any_finding:
+        yield f"expected exit status {FOUND} for a finding, but got 0"
     if code == 0 and not run.ended:
         yield "exit status 0, but the program's report does not end with `done`"
     if code not in (None, 0, FOUND) and not errors and not isinstance(run.outcome, Completed | TimedOut):
@@ -112,15 +116,15 @@ def _exit_code(outcome: Outcome) -> int | None:
         return None
     if status := re.fullmatch(r"exit (\d+)", outcome.kind):
         return int(status[1])
-    return -signal.Signals[outcome.kind] if outcome.kind in signal.Signals.__members__ else _SAID_WHY
+    return -signal.Signals[outcome.kind] if outcome.kind in signal.Signals.__members__ else _ERROR_STATUS
 
 
 def _failure(line: str, report: Sequence[str], bundle: Bundle, names: Names) -> RawReport | None:
-    """The record of a kernel that the runtime ended; None where the kernel is not to blame."""
+    """The report of a kernel that the runtime stopped; None if the kernel is not at fault."""
     error = _ERROR.fullmatch(line)
     if error is None or error["kind"] not in _OF_KERNELS:
         return None
-    shape = _block_under_way(report, bundle)
+    shape = _running_block(report, bundle)
     block = [point(error["block"].split(", "))]
     sides = list(_sides(error, shape, names))
     if error["kind"] in ("assert", "memory"):
@@ -143,7 +147,7 @@ def _failure(line: str, report: Sequence[str], bundle: Bundle, names: Names) -> 
 def _sides(
     error: re.Match[str], shape: tuple[int, int, int] | None, names: Names
 ) -> Iterator[tuple[Side, Sequence[Point]]]:
-    """Where threads wait or what they did, with the threads."""
+    """The places where threads wait or act, with these threads."""
     text = error["text"]
     if error["kind"] == "memory":
         yield Side("access", names.entry(error["kernel"])), ()
@@ -178,20 +182,20 @@ def _barrier(at: re.Match[str]) -> str:
 
 
 def _numbers(text: str) -> list[int]:
-    """`0-31, 40` as numbers."""
+    """The numbers of `0-31, 40`."""
     ends = [(int(low), int(high or low)) for low, high in _SPAN.findall(text)]
     return [number for low, high in ends for number in range(low, min(high, _MOST_THREADS - 1) + 1)]
 
 
-def _block_under_way(report: Sequence[str], bundle: Bundle) -> tuple[int, int, int] | None:
-    """The extents of the block of the launch that had not ended, in the order of the bundle."""
+def _running_block(report: Sequence[str], bundle: Bundle) -> tuple[int, int, int] | None:
+    """The block's extents of the launch that was running."""
     steps = [at for at, line in enumerate(report) if line.startswith("step ")]
     done = sum(line.startswith("launch ") for line in report[steps[-1] if steps else 0 :])
     return bundle.launches[done].block if done < len(bundle.launches) else None
 
 
 def _points(threads: Sequence[int], shape: tuple[int, int, int] | None) -> list[Point]:
-    """Threads of a block, numbered with x first, by their coordinates."""
+    """The coordinates of a block's threads, whose numbers run along x first."""
     if shape is None:
         return []
     x, y, _ = shape

@@ -1,7 +1,7 @@
-"""What valgrind's memcheck wrote as XML, as records.
+"""Parses the XML of valgrind's memcheck into reports.
 
-The XML is whole if it is well formed to its end, tells that the program finished, and counts the errors that it lists
-and no other. Of one that is cut, the errors before the cut are kept.
+The XML is complete if it is well formed to its end, records the end of the program, and counts exactly the errors that
+it lists. A truncated XML keeps the errors before the cut.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNSET = frozenset(("UninitCondition", "UninitValue", "SyscallParam"))
 
 
 def parse(text: str, names: Names) -> LogSummary:
-    """What the XML tells; an empty text is a report that is missing."""
+    """Parse the XML; an empty text is a missing report."""
     if not text.strip():
         return LogSummary((), ("valgrind wrote no report",))
     elements, troubles = _elements(text)
@@ -40,32 +40,32 @@ def parse(text: str, names: Names) -> LogSummary:
     counts = [element for element in elements if element.tag == "errorcounts"]
     if tool != ["memcheck"] or states != ["RUNNING", "FINISHED"] or len(counts) != 1:
         troubles.append(
-            "valgrind's report is not whole: expected memcheck, its start, its end and its counts, once each"
+            "valgrind's report is incomplete: expected memcheck, its start, its end and its counts, once each"
         )
     times = {pair.findtext("unique"): _number(pair.findtext("count")) for each in counts for pair in each}
     errors = [element for element in elements if element.tag == "error"]
     if sorted(map(str, times)) != sorted(str(error.findtext("unique")) for error in errors):
-        troubles.append(f"valgrind counts {len(times)} kinds of errors and lists {len(errors)}")
+        troubles.append(f"valgrind counts {len(times)} kinds of errors, but lists {len(errors)}")
     records = tuple(_record(error, max(times.get(error.findtext("unique"), 1), 1), names) for error in errors)
     return LogSummary(records, tuple(troubles), sum(times.values()) if len(counts) == 1 else None)
 
 
 def _elements(text: str) -> tuple[list[Element], list[str]]:
-    """The elements right below the root, as far as they are whole; and what is wrong with the text."""
-    found: list[Element] = []
+    """The complete elements directly below the root, and the problems of the text."""
+    elements: list[Element] = []
     try:
         for event, element, depth in foreign.xml_events(text):
             if depth == 0 and element.tag != "valgrindoutput":
-                return [], [f"valgrind's report is one of <{element.tag}>"]
+                return [], [f"expected valgrind's report to be <valgrindoutput>, but got <{element.tag}>"]
             if event == "end" and depth == 1:
-                found.append(element)
+                elements.append(element)
     except ForeignError as error:
-        return found, [f"valgrind's report is malformed: {error}"]
-    return found, []
+        return elements, [f"valgrind's report is malformed: {error}"]
+    return elements, []
 
 
 def _record(error: Element, times: int, names: Names) -> RawReport:
-    """An error with its stack, and the stack of the allocation where memcheck knows it."""
+    """An error with its stack, and the stack of the allocation if memcheck knows it."""
     stacks = [[_frame(frame) for frame in stack] for stack in error.iter("stack")]
     at = stacks[0] if stacks else []
     allocated = stacks[1] if len(stacks) > 1 else []
@@ -90,7 +90,7 @@ def _kind(kind: str, text: str, where: str) -> str:
 
 
 def _what(kind: str, text: str, stack: list[Frame]) -> str:
-    """What was done: the runtime's own check is a load of the kernel, of the size that its name has."""
+    """The access in words. The runtime's check stands for a load by the kernel; its name has the size."""
     for frame in stack:
         if load := _LOAD.fullmatch(frame.function.partition("(")[0]):
             size = _number(load["plain"]) or _number(load["atomic"]) // 8
@@ -107,7 +107,7 @@ def _frame(frame: Element) -> Frame:
 
 
 def _raw(error: Element) -> str:
-    """The error as it was written, without the places of the program on this machine."""
+    """The error's XML, without paths and addresses of this machine."""
     for frame in error.iter("frame"):
         for name in ("obj", "ip"):
             for element in frame.findall(name):

@@ -1,7 +1,7 @@
-// Cooperative groups: the block, tiles of 1 to 32 threads, coalesced threads, and what a grid knows without a barrier.
+// Cooperative groups: the block, tiles of 1 to 32 threads, coalesced threads, and the grid without its barrier.
 //
-// Every collective is one of simt_sync.h, on the lanes of the group: it waits for exactly these, sync() alone orders
-// memory among them, and a message names the line that called it.
+// Every collective is one of simt_sync.h on the lanes of the group. It waits for exactly these lanes, and messages name
+// the calling line. Only sync() orders memory among them.
 #pragma once
 
 #include <type_traits>
@@ -18,11 +18,11 @@ inline unsigned block_thread_rank() {
   return (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
 }
 
-// Values of at most 32 bytes, as CUDA has it; what is longer than a word travels in several.
+// For values of at most 32 bytes, as in CUDA. A value longer than a word takes several shuffles.
 template <typename T>
 inline T shuffled(simt::Shuffle kind, unsigned mask, const T& value, unsigned argument, int width, simt::Site site) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 32,
-                "a shuffle of a group moves values of at most 32 bytes that can be copied as bytes");
+                "a shuffle of a group moves values of at most 32 bytes that are trivially copyable");
   if constexpr (sizeof(T) <= 8) {
     return simt::shuffled(kind, mask, value, argument, width, site);
   } else {
@@ -40,11 +40,11 @@ inline T shuffled(simt::Shuffle kind, unsigned mask, const T& value, unsigned ar
 
 inline void require_divisible(unsigned threads, unsigned size, simt::Site site) {
   if (size == 0 || size > 32 || (size & (size - 1)) != 0)
-    simt::fail(simt::Failure::collective, "%s:%d: tiled_partition into tiles of %u threads; 1, 2, 4, 8, 16 or 32 are "
-               "supported on the CPU", site.file, site.line, size);
+    simt::fail(simt::Failure::collective, "%s:%d: tiled_partition into tiles of %u threads; the CPU supports 1, 2, 4, "
+               "8, 16 or 32", site.file, site.line, size);
   if (threads % size != 0)
-    simt::fail(simt::Failure::collective, "%s:%d: tiled_partition of %u threads into tiles of %u, which does not "
-               "divide them", site.file, site.line, threads, size);
+    simt::fail(simt::Failure::collective, "%s:%d: tiled_partition of %u threads into tiles of %u; expected a divisor "
+               "of the number of threads", site.file, site.line, threads, size);
 }
 
 // The lanes of the calling thread's tile.
@@ -55,7 +55,7 @@ inline unsigned tile_mask(unsigned size) {
 
 }  // namespace details
 
-// Any group: what a function may be given that takes all kinds.
+// The base class of all groups, for functions that accept any.
 class thread_group {
  public:
   unsigned long long size() const { return mask_ == 0 ? details::block_threads() : __popc(mask_); }
@@ -99,14 +99,14 @@ class thread_block : public thread_group {
 
 inline thread_block this_thread_block() { return {}; }
 
-// A part of a warp whose lanes follow one another, and start at a multiple of their number.
+// Consecutive lanes of a warp that start at a multiple of their number.
 template <unsigned Size, typename Parent = void>
 class thread_block_tile;
 
 template <unsigned Size>
 class thread_block_tile<Size, void> : public thread_group {
   static_assert(Size >= 1 && Size <= 32 && (Size & (Size - 1)) == 0,
-                "thread_block_tile: 1, 2, 4, 8, 16 or 32 threads are supported on the CPU");
+                "thread_block_tile: the CPU supports 1, 2, 4, 8, 16 or 32 threads");
 
  public:
   static constexpr unsigned size() { return Size; }
@@ -184,7 +184,7 @@ template <unsigned Size, typename Parent> constexpr bool is_divisible<thread_blo
 template <unsigned Size, typename Parent>
 inline std::enable_if_t<(Size <= 32), thread_block_tile<Size, Parent>> tiled_partition(const Parent& parent,
                                                                                        SIMT_HERE) {
-  static_assert(details::is_divisible<Parent>, "tiled_partition: a block or a tile can be partitioned");
+  static_assert(details::is_divisible<Parent>, "tiled_partition: only a block or a tile can be partitioned");
   return {parent, simt_file, simt_line};
 }
 template <unsigned Size, typename Parent>
@@ -202,8 +202,8 @@ inline thread_group tiled_partition(const thread_group& parent, unsigned size, S
 
 inline thread_block_tile<1, void> this_thread() { return {0, 1}; }
 
-// The lanes that stand at one call together, ranked from the lowest. Which these are is the scheduler's choice on a
-// GPU; here they are all lanes that can come there before any waits for another.
+// The lanes that are at one call together, ranked from the lowest. On a GPU the scheduler decides which these are; here
+// they are all lanes that can reach the call before any waits for another.
 class coalesced_group : public thread_group {
  public:
   unsigned size() const { return static_cast<unsigned>(__popc(mask_)); }
@@ -247,7 +247,7 @@ class coalesced_group : public thread_group {
  private:
   explicit coalesced_group(unsigned mask) : thread_group(mask) {}
 
-  // A rank that the group lacks, which CUDA leaves undefined, is taken from a lane outside: that gives poison.
+  // CUDA leaves a rank that the group lacks undefined. Here it reads a lane outside the group, which gives poison.
   template <typename T>
   T from(const T& value, unsigned rank, simt::Site site) const {
     unsigned lanes = mask_;
@@ -272,7 +272,7 @@ SIMT_UNSUPPORTED("tiled_partition of coalesced threads") simt::Unsupported tiled
 SIMT_UNSUPPORTED("tiled_partition of coalesced threads")
 simt::Unsupported tiled_partition(const coalesced_group&, unsigned);
 
-// Where a thread stands in the grid. Blocks run one after the other here, so none can wait for another.
+// The position of a thread in the grid. Blocks run in turn here, so none can wait for another.
 class grid_group {
  public:
   static unsigned long long num_blocks() { return 1ULL * gridDim.x * gridDim.y * gridDim.z; }

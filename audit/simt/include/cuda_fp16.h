@@ -1,4 +1,4 @@
-// CUDA's half: IEEE binary16, every operation rounded once to nearest even, overflow to infinity, subnormals kept.
+// CUDA's half: IEEE binary16. Every operation rounds once to nearest even, overflows to infinity and keeps subnormals.
 #pragma once
 
 #include "cuda_runtime.h"
@@ -55,7 +55,7 @@ inline __half __uint2half_rn(unsigned int x) { return __half(x); }
 inline int __half2int_rn(__half h) { return __float2int_rn(__half2float(h)); }
 inline int __half2int_rz(__half h) { return __float2int_rz(__half2float(h)); }
 
-// A sum or product of two halves is exact in float but for bits that cannot move the second rounding.
+// A sum or product of two halves is exact in float, except for bits that cannot affect the second rounding.
 inline __half __hadd(__half a, __half b) { return __half(__half2float(a) + __half2float(b)); }
 inline __half __hsub(__half a, __half b) { return __half(__half2float(a) - __half2float(b)); }
 inline __half __hmul(__half a, __half b) { return __half(__half2float(a) * __half2float(b)); }

@@ -1,7 +1,7 @@
-// The part of CUDA's runtime header that kernels use, for a CPU: CUDA C++ compiled by the host's C++ compiler.
+// The part of CUDA's runtime header that kernels use, for CUDA C++ compiled by the host's C++ compiler.
 //
-// __CUDA_ARCH__ and __CUDACC__ stay undefined: what a source guards with them (inline PTX, host launchers) is not
-// for this build. __shared__ declarations are rewritten before the compiler sees them.
+// __CUDA_ARCH__ and __CUDACC__ stay undefined, which excludes code guarded with them (inline PTX, host launchers) from
+// this build. __shared__ declarations are rewritten before the compiler sees them.
 #pragma once
 
 #include <assert.h>
@@ -20,7 +20,7 @@
 #define __managed__
 #define __grid_constant__
 #define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ /* libstdc++ writes __attribute__((__noinline__)), so this can only vanish */
+#define __noinline__ /* empty, because libstdc++ writes __attribute__((__noinline__)) */
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __align__(n) __attribute__((aligned(n)))

@@ -1,4 +1,4 @@
-// In CUDA the declarations of threadIdx and its kin, for editors; cuda_runtime.h has them.
+// In CUDA this header declares threadIdx and the other built-in variables; here cuda_runtime.h does.
 #pragma once
 
 #include "cuda_runtime.h"

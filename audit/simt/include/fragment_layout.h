@@ -1,8 +1,8 @@
-// Which matrix element each lane's fragment element is: the PTX ISA's layout of mma.m16n8k16 (f16 in, f32
-// accumulators), tiled to the wmma shapes. sm_80 and later lay out wmma fragments so too; CUDA leaves it open.
+// The matrix element of each lane's fragment element: the PTX ISA's layout of mma.m16n8k16 (f16 in, f32 accumulators),
+// tiled to the wmma shapes. sm_80 and later lay out wmma fragments in the same way, although CUDA does not specify it.
 //
-// Every coordinate is the sum of what the lane and what the element contribute: at(lane, i) = at(lane, 0) + at(0, i).
-// Loops use that, with at(0, i) known to the compiler.
+// Every coordinate is a sum of a lane's part and an element's part: at(lane, i) = at(lane, 0) + at(0, i). Loops rely on
+// that, because the compiler knows at(0, i).
 #pragma once
 
 namespace simt {

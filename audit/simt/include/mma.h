@@ -1,7 +1,7 @@
-// nvcuda::wmma for f16 operands and f32 accumulators, on the tensor-core model of the architecture built for.
+// nvcuda::wmma for f16 operands and f32 accumulators, on the tensor-core model of the target architecture.
 //
-// Loads and stores touch memory lane by lane and wait for nobody, as CUDA promises no order between lanes: a
-// missing __syncwarp() shows. mma_sync is the point where the lanes meet.
+// Loads and stores access memory lane by lane without waiting, because CUDA promises no order between lanes. So a
+// missing __syncwarp() shows. Only mma_sync synchronises the lanes.
 #pragma once
 
 #include "cuda_fp16.h"
@@ -47,10 +47,10 @@ template <int M> constexpr simt::MmaShape shape() {
 
 }  // namespace detail
 
-// Operands hold 16 elements as on CUDA; past the first `distinct` they repeat, and mma_sync reads the first.
+// Operands hold 16 elements, as in CUDA. Past the first `distinct` they repeat, and mma_sync reads only the first ones.
 template <typename Use, int M, int N, int K, typename T, typename Order = void>
 struct fragment {
-  static_assert(detail::is_shape(M, N, K), "wmma on the CPU knows 16x16x16, 32x8x16 and 8x32x16");
+  static_assert(detail::is_shape(M, N, K), "wmma on the CPU supports 16x16x16, 32x8x16 and 8x32x16");
   using element_type = T;
   static constexpr int num_elements = detail::Layout<Use, M, N>::elements;
   T x[num_elements];

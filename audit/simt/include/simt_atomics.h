@@ -1,4 +1,4 @@
-// Atomics: real ones, since blocks run on several OS threads. Each gives the old value.
+// Atomics are real, because blocks run on several OS threads. Each returns the old value.
 #pragma once
 
 #include "../device.h"
@@ -8,7 +8,7 @@ namespace simt {
 template <typename T>
 inline bool compare_exchange(T* address, T* old, T value) {
 #ifdef SIMT_SANITIZER_THREAD
-  // As on a GPU, where an atomic alone publishes nothing that was written before it.
+  // As on a GPU, an atomic without a fence publishes no earlier write.
   if (!has_fenced())
     return __atomic_compare_exchange_n(address, old, value, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE);
 #endif
@@ -24,7 +24,7 @@ inline T atomic_update(T* address, Change change) {
   return old;
 }
 
-// Floats travel as the integer of their bits.
+// Floats are exchanged as integers with the same bits.
 template <typename Float, typename Word, typename Change>
 inline Float atomic_update_float(Float* address, Change change) {
   const Word old = atomic_update(reinterpret_cast<Word*>(address), [&](Word bits) {

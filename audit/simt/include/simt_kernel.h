@@ -1,4 +1,4 @@
-// The table of a program's kernels: how each is called from launch arguments that are data.
+// The table of a program's kernels, and their calls with launch arguments from data.
 #pragma once
 
 #include <cstddef>
@@ -14,23 +14,23 @@ enum class ArgumentKind : unsigned char { pointer, i32, u32, i64, u64, f32, f64,
 struct Parameter {
   ArgumentKind kind;
   unsigned bytes;      // of the parameter itself
-  unsigned alignment;  // of what a pointer points to, else 1
+  unsigned alignment;  // of a pointer's target type, otherwise 1
 };
 
 struct Kernel {
   const char* name;
   unsigned parameter_count;
   const Parameter* parameters;
-  void (*call)(const std::uint64_t* words);  // one word a parameter, the value in its low bytes
+  void (*call)(const std::uint64_t* words);  // one word for each parameter, with the value in its low bytes
 };
 
-// What the program was built for.
+// The architecture that the program was built for.
 struct Target {
   const char* arch;
-  unsigned shared_limit;  // bytes of shared memory that a block may have
+  unsigned shared_limit;  // the most shared memory that a block may have, in bytes
 };
 
-// Written by the build for each program.
+// The build generates these for each program.
 extern const Kernel kernels[];
 extern const unsigned kernel_count;
 extern const Target target;

@@ -1,9 +1,9 @@
 // Arithmetic intrinsics.
 //
-// Those that IEEE 754 defines give a GPU's bytes (for NaN results only that they are NaN). Those that CUDA only
-// approximates (expf, __expf, __logf, rsqrtf, __fdividef, ...) are the C library's here: right, not the GPU's bytes.
-// Where C++ leaves a result open, the machines differ: 1u << 32 is 1 here and 0 there; (int)1e10f is INT_MIN here
-// and INT_MAX there (__float2int_rz is the same on both).
+// Functions that IEEE 754 defines return a GPU's bytes, except for the bits of NaN results. Functions that CUDA only
+// approximates (expf, __expf, __logf, rsqrtf, __fdividef, ...) use the C library: accurate, but not the GPU's bytes.
+// Results that C++ leaves undefined differ between the machines: 1u << 32 is 1 here and 0 on a GPU, and (int)1e10f is
+// INT_MIN here and INT_MAX on a GPU (__float2int_rz is the same on both).
 #pragma once
 
 #include <math.h>
@@ -42,7 +42,7 @@ inline double __dsub_rn(double a, double b) { return a - b; }
 inline double __dmul_rn(double a, double b) { return a * b; }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 
-// Conversions to integers saturate and take NaN to 0, as cvt does.
+// Conversions to integers saturate and convert NaN to 0, like cvt.
 inline int __double2int_rn(double x) {
   if (x != x) return 0;
   if (x >= 2147483647.0) return 2147483647;
@@ -114,7 +114,7 @@ SIMT_MIN_MAX(unsigned long long, unsigned long long, unsigned long long)
 
 #undef SIMT_MIN_MAX
 
-// fmaxf and its kin are the runtime's own (device_math.cc), with PTX's order of -0 and +0.
+// fmaxf, fminf, fmax and fmin are the runtime's own (device_math.cc), with PTX's order of -0 and +0.
 inline float max(float a, float b) { return fmaxf(a, b); }
 inline float min(float a, float b) { return fminf(a, b); }
 inline double max(double a, double b) { return fmax(a, b); }
@@ -129,7 +129,7 @@ inline float rsqrt(float x) { return rsqrtf(x); }
 inline double rsqrt(double x) { return 1.0 / __builtin_sqrt(x); }
 inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
 inline float __fdividef(float a, float b) { return a / b; }
-// The C library declares these names, without defining them for others; hence noexcept.
+// The C library declares these names as noexcept without defining them for others.
 inline float __expf(float x) noexcept { return expf(x); }
 inline float __exp10f(float x) noexcept { return powf(10.0f, x); }
 inline float __logf(float x) noexcept { return logf(x); }

@@ -5,8 +5,8 @@
 
 namespace simt {
 
-// A format of `mantissa` stored bits whose smallest normal number is 2^smallest.
-// Gives exponent and mantissa bits of |x| (x is a number), one more than `largest_code` if it overflows.
+// For a format with `mantissa` stored bits whose smallest normal number is 2^smallest. Returns the exponent and
+// mantissa bits of |x| (x is not NaN), or one more than `largest_code` on overflow.
 inline unsigned minifloat_code(double magnitude, int mantissa, int smallest, unsigned largest_code, bool to_zero) {
   if (magnitude == 0) return 0;
   if (magnitude >= 0x1p+20) return to_zero && magnitude < INFINITY ? largest_code : largest_code + 1;
@@ -17,7 +17,7 @@ inline unsigned minifloat_code(double magnitude, int mantissa, int smallest, uns
   return code <= largest_code ? code : to_zero ? largest_code : largest_code + 1;
 }
 
-constexpr unsigned short kHalfNan = 0x7FFF;  // what a GPU gives for every NaN result in f16
+constexpr unsigned short kHalfNan = 0x7FFF;  // a GPU's only NaN result in f16
 constexpr unsigned kHalfLargest = 0x7BFF;
 
 inline unsigned short half_from_double(double x, bool to_zero = false) {
@@ -26,7 +26,7 @@ inline unsigned short half_from_double(double x, bool to_zero = false) {
   return static_cast<unsigned short>((signbit(x) ? 0x8000U : 0U) | code);
 }
 
-// To nearest even; past 65520 infinity; every NaN 0x7FFF.
+// Rounds to nearest even, from 65520 on to infinity; every NaN becomes 0x7FFF.
 inline unsigned short half_from_float(float x) {
 #ifdef __F16C__
   typedef float four __attribute__((vector_size(16)));
@@ -37,7 +37,7 @@ inline unsigned short half_from_float(float x) {
 #endif
 }
 
-// Exact; every NaN 0x7FFFFFFF.
+// Exact; every NaN becomes 0x7FFFFFFF.
 inline float float_from_half(unsigned short bits) {
   if ((bits & 0x7FFF) > 0x7C00) return bit_cast<float>(0x7FFFFFFF);
 #ifdef __F16C__
@@ -52,7 +52,7 @@ inline float float_from_half(unsigned short bits) {
 #endif
 }
 
-// a*b+c rounded once to half: the sum in double is rounded to odd, so that the second rounding cannot err.
+// a*b+c rounded once to half: the sum in double is rounded to odd, so that the second rounding is correct.
 inline unsigned short half_fma(unsigned short a, unsigned short b, unsigned short c) {
   const double product = static_cast<double>(float_from_half(a)) * static_cast<double>(float_from_half(b));
   const double addend = static_cast<double>(float_from_half(c));

@@ -1,4 +1,4 @@
-// Barriers, shuffles and votes. The default arguments record where each call stands.
+// Barriers, shuffles and votes. The default arguments record the file and line of each call.
 #pragma once
 
 #include "../device.h"
@@ -30,12 +30,12 @@ inline int __any_sync(unsigned mask, int predicate, SIMT_HERE) {
 inline int __all_sync(unsigned mask, int predicate, SIMT_HERE) {
   return simt::vote(simt::Vote::all, mask, predicate != 0, {simt_file, simt_line}) != 0;
 }
-// The lanes that stand at this call once no other lane of the warp can go on: what a converged warp would give.
+// The lanes that are at this call when no other lane of the warp can continue, as in a converged warp.
 inline unsigned __activemask(SIMT_HERE) { return simt::active_mask({simt_file, simt_line}); }
 
 namespace simt {
 
-// What a shuffle gives for a lane outside the mask, where CUDA leaves it undefined: a signalling NaN of the width.
+// The result of a shuffle from a lane outside the mask, which CUDA leaves undefined: a signalling NaN of the width.
 constexpr std::uint64_t lane_poison(unsigned bytes) {
   return bytes == 8 ? 0x7FF400007FA00000ULL : bytes == 4 ? 0x7FA07FA0ULL : 0x7D007D00ULL;
 }
@@ -81,7 +81,7 @@ inline unsigned __match_any_sync(unsigned mask, T value, SIMT_HERE) {
   return static_cast<unsigned>(simt::vote(simt::Vote::match, mask, simt::to_word(value), {simt_file, simt_line}));
 }
 
-// `*all_equal` says whether all lanes brought the same value; then the lanes are given, else none.
+// Sets `*all_equal` if all lanes have the same value, and then returns the lanes; otherwise returns 0.
 template <typename T>
 inline unsigned __match_all_sync(unsigned mask, T value, int* all_equal, SIMT_HERE) {
   const unsigned alike = __match_any_sync(mask, value, simt_file, simt_line);
@@ -113,7 +113,7 @@ SIMT_REDUCE_SYNC(xor, unsigned, a ^ b)
 #undef SIMT_REDUCE_SYNC
 
 #ifdef SIMT_SANITIZER_THREAD
-inline void __threadfence() { simt::memory_fence(); }  // ThreadSanitizer knows no fences
+inline void __threadfence() { simt::memory_fence(); }  // ThreadSanitizer does not model fences
 #else
 inline void __threadfence() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 #endif

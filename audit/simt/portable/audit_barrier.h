@@ -1,28 +1,28 @@
-// Barriers for some warps of a block or all of them, each with a number and a count.
+// Barriers for some or all warps of a block, each with a number and a thread count.
 //
-// One header for nvcc, NVRTC (the instructions themselves) and a CPU (each arrival counted; who waits in vain is told).
-// Whole warps come: all lanes that have not exited, at the same call. A barrier is complete once warps of `threads`
-// threads in all have come by either function, and then it is as new. What a thread did before it came is seen by
-// those that waited, after that; to those that only arrived a barrier says nothing.
+// One header for nvcc, NVRTC (the instructions themselves) and a CPU (which counts arrivals and reports a barrier that
+// some threads never reach). Whole warps arrive: all lanes that have not exited, at the same call. A barrier completes
+// when warps with `threads` threads in all have arrived by either function, and can then be used again. Waiting threads
+// see all writes made before the arrivals. For threads that only arrive, a barrier orders nothing.
 //
-//   audit::barrier_sync(id, threads);     comes and waits: bar.sync
-//   audit::barrier_arrive(id, threads);   comes and goes on: bar.arrive
+//   audit::barrier_sync(id, threads);     arrives and waits: bar.sync
+//   audit::barrier_arrive(id, threads);   arrives and continues: bar.arrive
 //
-//   __shared__ audit::Barrier barrier;    the same as an mbarrier, where there is one (sm_80)
-//   barrier.start(id, threads);           one thread, once, ahead of a __syncthreads
+//   __shared__ audit::Barrier barrier;    the same as an mbarrier, on sm_80 and later
+//   barrier.start(id, threads);           one thread, once, before a __syncthreads
 //   barrier.sync();
 //   barrier.arrive();
 //
-// id: 1 to 15, since 0 is __syncthreads'. threads: a multiple of 32, the same of all who come to one completion. Who
-// comes twice before the others came once is counted twice, on a GPU too: two buffers take two barriers, or a second
-// one that says when the first is free.
+// id: 1 to 15, because 0 belongs to __syncthreads. threads: a multiple of 32, equal for all arrivals at one completion.
+// A warp that arrives twice before the others arrive counts twice, on a GPU too. So two buffers need two barriers, or a
+// second barrier that signals when the first buffer is free.
 //
-// Of a Barrier besides, which counts threads: its warps have all 32 lanes, none of which has exited; they are the same
-// at each completion; and who waits takes part in one of the next two completions, since an mbarrier knows its present
-// phase and the last one alone. No two barriers of a block have one number, of either kind.
+// A Barrier object counts threads and has three more rules. Its warps have all 32 lanes, none of them exited. The same
+// warps arrive at each completion. A waiting warp takes part in one of the next two completions, because an mbarrier
+// knows only its current phase and the one before. No two barriers of a block, of either kind, share a number.
 //
-// compute-sanitizer's racecheck takes bar.arrive for no order at all, and an mbarrier for one if all lanes arrive: who
-// arrives and goes on uses the second kind.
+// compute-sanitizer's racecheck takes bar.arrive to order nothing, and an mbarrier to order memory only if all lanes
+// arrive. So use the object for warps that arrive and continue.
 #pragma once
 
 #ifdef __CUDACC__

@@ -1,15 +1,15 @@
-// cp.async as an object: 16 bytes from global to shared memory that arrive when they are waited for.
+// cp.async as an object: copies of 16 bytes from global to shared memory, complete after a wait.
 //
-// One header for nvcc, NVRTC (the instructions themselves) and a CPU. There a copy happens as late as a GPU may
-// let it happen, at the wait, and the destination is NaN from its issue on: so a missing wait shows in the bytes,
-// and both a reader that is still at the old bytes and one that comes too early are races to ThreadSanitizer.
-// A GPU older than sm_80 has no such instruction: it copies at once.
+// One header for nvcc, NVRTC (the instructions themselves) and a CPU. The CPU copies at the wait, as late as a GPU may,
+// and fills the destination with NaN at the issue. So a missing wait shows in the bytes, and ThreadSanitizer reports a
+// race for a reader that is late with the old bytes or early for the new ones. A GPU older than sm_80 lacks the
+// instruction and copies at once.
 //
-//   CopyQueue copies;           one a thread; copies are the thread's own, and so is what it waits for
+//   CopyQueue copies;           one for each thread, which waits for its own copies only
 //   copies.copy16(to, from);    both aligned to 16 bytes
 //   copies.copy16(to, from, read);  read = false: zeros, and `from` is not read
-//   copies.commit();            what was issued since the last commit is a group, even if it is empty
-//   copies.wait<N>();           all groups but the N latest have arrived, for this thread
+//   copies.commit();            makes a group of the copies since the last commit; it may be empty
+//   copies.wait<N>();           waits until all groups of this thread but the N latest are complete
 #pragma once
 
 #ifdef __CUDACC__

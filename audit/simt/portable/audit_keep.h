@@ -1,5 +1,5 @@
-// keep(value): computed here and kept in a register. Without it the compiler may compute the value again wherever it is
-// used, in every turn of a loop. Values of 4 and 8 bytes; nothing on a CPU.
+// keep(value): computes the value here and keeps it in a register. Without it the compiler may recompute the value at
+// each use, in every iteration of a loop. For values of 4 and 8 bytes; does nothing on a CPU.
 #pragma once
 
 namespace audit {

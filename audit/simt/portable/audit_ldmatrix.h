@@ -1,9 +1,9 @@
 // ldmatrix.sync.aligned.m8n8.x4, plain and transposed, as a function for nvcc, NVRTC and a CPU.
 //
-// Four 8x8 matrices of 16-bit elements in shared memory, spread over a warp's registers. Lane l says where row l % 8 of
-// matrix l / 8 lies: 16 bytes, aligned to 16. Afterwards register i of lane (g, t) = (lane / 4, lane % 4) has of matrix i
-// row g's elements 2t, low half, and 2t + 1; if Transposed, rows 2t and 2t + 1 of column g. Call it with all 32 lanes; a
-// lane reads what others wrote, so a barrier must stand between.
+// Loads four 8x8 matrices of 16-bit elements from shared memory into a warp's registers. Lane l passes the address of
+// row l % 8 of matrix l / 8: 16 bytes, aligned to 16. Then register i of lane (g, t) = (lane / 4, lane % 4) holds from
+// row g of matrix i the elements 2t (low half) and 2t + 1; if Transposed, from column g the rows 2t and 2t + 1. Call it
+// with all 32 lanes, and put a barrier between the writes of other lanes and this load.
 #pragma once
 
 #ifndef __CUDACC__

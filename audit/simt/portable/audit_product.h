@@ -1,10 +1,10 @@
-// The product D[16,8] = A[16,16] B[16,8] + C[16,8] of audit_mma.h on every architecture, and in how many steps.
+// The product D[16,8] = A[16,16] B[16,8] + C[16,8] of audit_mma.h on every architecture, and its number of steps.
 //
-// kProductStep: how many of the 16 products one exact step adds. Where it is 16, the order of the k values does
-// not matter: any permutation of them, the same for A and B, gives the same bytes. Elsewhere it is smaller, or
-// unknown and then given as 8.
+// kProductStep: the number of the 16 products that one exact step adds. If it is 16, the order of the k values does not
+// matter: any permutation of them, the same for A and B, gives the same bytes. Otherwise it is smaller; 8 also stands
+// for unknown.
 //
-// sm_75 has the same operation in two halves of k, which is the order of its steps.
+// sm_75 computes the same product in two halves of k, in this order.
 #pragma once
 
 #include "audit_mma.h"

@@ -5,12 +5,8 @@ Only this folder holds what they alone need. Delete it, and every other variant 
 
 from audit import Case
 
-from ...admission import GROUPED_TIMES, GROUPED_UNADMITTED, Admission, with_admissions
+from ...admission import GROUPED_UNADMITTED, Admission, with_admissions
 from ..launches import eight_warps, one_block
-
-_TIMES_Q8 = "reports/h200/20261130T020916Z-bench-q8-a38f98"
-_TIMES_Q6 = "reports/h200/20261130T020951Z-bench-q6-e772ed"
-_FP64_SUM = "reports/h200/20261130T020326Z-q6-b0e028"
 
 
 def _lean_bytes(case: Case) -> int:
@@ -23,8 +19,8 @@ def _woven_bytes(case: Case) -> int:
     return int((128 + 6 * 32) * case.dim + 4 * (2048 + 64 + 1024) + 512 + 32 * case.dim)
 
 
-def _closed(why: str, *evidence: str) -> Admission:
-    return Admission("closed", why, evidence or (GROUPED_UNADMITTED, _TIMES_Q8))
+def _closed(why: str) -> Admission:
+    return Admission("closed", why, GROUPED_UNADMITTED)
 
 
 _ADMISSIONS = {
@@ -39,19 +35,15 @@ _ADMISSIONS = {
     "fp64_sum": _closed(
         "not the bytes of the other variants; in the source work the pre-cast error grew from 2.779e-6 to 3.217e-6 "
         "though every f16 metric passed, here it grew in 57 of 209 steps and shrank in 93",
-        _FP64_SUM,
     ),
     "lean_roles": _closed(
         "0.954 to 0.963 of warp_roles' time for q8, but 1.002 to 1.028 for q6, where piped_roles takes 0.76 to 0.79",
-        *(GROUPED_UNADMITTED, _TIMES_Q8, _TIMES_Q6),
     ),
     "even_roles": _closed(
         "1.074 to 1.232 of lean_roles' time for q8; for q6 0.936 to 1.047, and slower than rolled_steps",
-        *(GROUPED_UNADMITTED, _TIMES_Q8, _TIMES_Q6),
     ),
     "woven_steps": _closed(
         "slower than rolled_steps: 1.039 to 1.045 of its time at 32,768 tokens, 1.136 to 1.156 at 261,888",
-        *(GROUPED_UNADMITTED, GROUPED_TIMES),
     ),
 }
 

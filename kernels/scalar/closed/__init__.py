@@ -5,16 +5,11 @@ Only this folder holds what they alone need. Delete it, and every other variant 
 
 from audit import Source, Variant
 
-from ...admission import Admission, with_admissions
+from ...admission import SCALAR_UNADMITTED, Admission, with_admissions
 from ..launches import streamed, two_launches
 
-_EVIDENCE = (
-    "reports/h200/20261130T020326Z-q1-299b2a",
-    "reports/h200/20261130T021018Z-bench-q1-c38c97",
-)
-
 _ADMISSIONS = {
-    name: Admission("closed", why, _EVIDENCE)
+    name: Admission("closed", why, SCALAR_UNADMITTED)
     for name, why in {
         "head_halves": "slower than token_ahead: 1.070 of its time at 32,768 tokens, 1.014 at 261,888",
         "pv_unroll4": "no gain in the source work (V100); here 0.646 to 0.675 of control's time, but 20 times "

@@ -1,4 +1,4 @@
-// cooperative_groups::reduce: every thread of a group gets the same value.
+// cooperative_groups::reduce: every thread of a group receives the same value.
 #pragma once
 
 #include "../cooperative_groups.h"
@@ -14,8 +14,8 @@ template <typename T> struct bit_xor { T operator()(T a, T b) const { return a ^
 
 namespace details {
 
-// Each thread takes what came from 1, 2, 4 ... ranks below: the value of its own and all lower ranks. One order of
-// operations for a group, whatever the schedule; it is CUDA's order too, so that sums of floats agree.
+// Each thread combines values from 1, 2, 4 ... ranks below, so that it covers its own and all lower ranks. The order of
+// operations does not depend on the schedule; it is CUDA's order, so that sums of floats agree.
 template <typename Group, typename T, typename Op>
 inline T scanned(const Group& group, T value, Op& op, const char* file, int line) {
   for (unsigned distance = 1; distance < group.size(); distance *= 2) {
@@ -34,7 +34,7 @@ inline T reduced(const thread_block_tile<Size, Parent>& tile, T value, Op& op, c
 
 template <typename T, typename Op>
 inline T reduced(const coalesced_group& group, T value, Op& op, const char* file, int line) {
-  if (group.size() == 32) {  // CUDA takes it for a tile
+  if (group.size() == 32) {  // CUDA treats it as a tile
     for (unsigned distance = 16; distance > 0; distance /= 2)
       value = op(value,
                  details::shuffled(simt::Shuffle::exchange, simt::kFullMask, value, distance, 32, {file, line}));
@@ -49,7 +49,7 @@ inline T reduced(const coalesced_group& group, T value, Op& op, const char* file
 template <typename Group, typename T, typename Op>
 inline T reduce(const Group& group, T value, Op op, SIMT_HERE) {
   static_assert(std::is_same_v<std::decay_t<decltype(op(value, value))>, T>,
-                "reduce: the operator must give the type of the value");
+                "reduce: the operator must return the type of the value");
   return details::reduced(group, value, op, simt_file, simt_line);
 }
 

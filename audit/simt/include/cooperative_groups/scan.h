@@ -14,7 +14,7 @@ inline T inclusive_scan(const Group& group, T value, SIMT_HERE) {
   return inclusive_scan(group, value, plus<T>(), simt_file, simt_line);
 }
 
-// The lowest rank gets T{}, as on CUDA.
+// The lowest rank receives T{}, as in CUDA.
 template <typename Group, typename T, typename Op>
 inline T exclusive_scan(const Group& group, T value, Op op, SIMT_HERE) {
   const T own = details::scanned(group, value, op, simt_file, simt_line);

@@ -1,0 +1,77 @@
+"""The files that a project's code opens for reading, seen through Python's audit event `open` (PEP 578).
+
+What native code opens is not seen. Files of Python and its packages are left out: their versions are recorded.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_case: ContextVar[set[str] | None] = ContextVar("files that the project opened in a case", default=None)
+_collected: ContextVar[set[str] | None] = ContextVar("where the event goes while the project's code runs", default=None)
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+_VIRTUAL = ("/proc/", "/sys/", "/dev/")
+
+
+@contextmanager
+def collected_in_a_case() -> Iterator[set[str]]:
+    """A set that the hooks of a project fill, as far as they are called in this block."""
+    files: set[str] = set()
+    token = _case.set(files)
+    try:
+        yield files
+    finally:
+        _case.reset(token)
+
+
+@contextmanager
+def while_a_hook_runs() -> Iterator[None]:
+    """Collect what the project's code in this block opens for the case, if there is one."""
+    if (files := _case.get()) is None:
+        yield
+        return
+    with opened_by_the_project(files):
+        yield
+
+
+@contextmanager
+def opened_by_the_project(into: set[str]) -> Iterator[None]:
+    """Collect the absolute paths of the files that this thread opens for reading."""
+    _install()
+    token = _collected.set(into)
+    try:
+        yield
+    finally:
+        _collected.reset(token)
+
+
+@cache
+def _install() -> None:
+    sys.addaudithook(_on_event)
+
+
+def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
+    if event != "open" or (files := _collected.get()) is None:
+        return
+    path, mode, flags = arguments
+    reads = not set(mode) & set("wax+") if isinstance(mode, str) else not flags & _WRITES
+    if reads and isinstance(path, str | bytes | os.PathLike):
+        name = os.path.realpath(os.fsdecode(path))
+        if not name.startswith((*_VIRTUAL, *_installed())):
+            files.add(name)
+
+
+@cache
+def _installed() -> tuple[str, ...]:
+    """The folders of Python, of its packages, and of this tool."""
+    places = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    own = str(Path(__file__).resolve().parent)
+    return tuple(f"{os.path.realpath(place)}{os.sep}" for place in (*places, own))

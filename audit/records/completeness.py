@@ -1,0 +1,99 @@
+"""Which results an audit must have before it can say anything, and what can be derived from those that it has.
+
+A forged or truncated record may agree with its own counts. It cannot lack a check, a step or a comparison that its plan
+asks for, pass a value that is over its limit, or compare a variant with itself.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+
+from audit.checks.result import Figure, Result
+from audit.records.run_schema import Audit, CaseRecord, RunRecord
+
+_EACH_STEP = ("workspace", "inputs", "finite")
+_COUNTED = ("bytes", "workspace", "guards", "inputs", "finite", "repeat", "graph", "host")
+"""Checks whose measured value counts what is wrong: a pass has none."""
+
+
+def completed(audit: Audit) -> bool:
+    """Whether every execution ran to its end: a crash or a time-out leaves one result, which failed."""
+    return not (len(audit.results) == 1 and audit.results[0].check == "completion" and audit.verdict == "fail")
+
+
+def missing_results(record: RunRecord, audit: Audit, case: CaseRecord) -> Iterator[str]:
+    """What an audit that ran to its end should hold and does not: a check, or a check in a step."""
+    planned = next((variant for variant in record.plan.variants if variant.label == audit.variant), None)
+    if planned is None or not completed(audit):
+        return
+    on_gpu = record.plan.backend == "cuda"
+    present = [(result.check, result.step) for result in audit.results]
+    executions = 4 if on_gpu else 2  # plain, again; on a GPU a graph and the host too
+    if (count := sum(check == "completion" for check, _ in present)) < executions:
+        yield f"completion of {executions} executions, but {count} are there"
+    if ("identity", "") not in present:
+        yield "identity"
+    wanted = [*_EACH_STEP, *(("graph", "host") if on_gpu else ()), *(("bytes",) if planned.parent else ())]
+    for check in wanted:
+        if lacking := [step for step in case.steps if (check, step) not in present]:
+            yield f"{check} in {', '.join(lacking)}"
+    guarded = 2 * len(case.steps) + 2 if on_gpu else len(case.steps) + 2
+    if (count := sum(check == "guards" for check, _ in present)) < guarded:
+        yield f"guards at {guarded} moments, but {count} are there"
+    repeated = {"live", "restore"} <= set(case.steps)
+    if (count := sum(check == "repeat" for check, _ in present)) < 1 + repeated:
+        yield f"repeat {1 + repeated} times, but {count} are there"
+    if case.case.probe and (f"probe:{case.case.probe}", case.steps[0]) not in present:
+        yield f"probe:{case.case.probe}"
+
+
+def contradictions(record: RunRecord, audit: Audit) -> Iterator[str]:
+    """Where the results of an audit contradict their own figures, its builds, or its plan."""
+    for result in audit.results:
+        if result.verdict == "pass" and (why := _fails(result)):
+            yield f"{result.check}{f' in {result.step}' if result.step else ''} is written pass, but {why}"
+    planned = next((variant for variant in record.plan.variants if variant.label == audit.variant), None)
+    build = record.builds.get(audit.build or "")
+    if planned is None:
+        return
+    if completed(audit) and build is None:
+        yield "it ran to its end, but no build of it is recorded"
+    if build is not None:
+        if build.backend != record.plan.backend:
+            yield f"its build is for {build.backend}, but the plan runs on {record.plan.backend}"
+        if not build.sources and not build.binary_sha256:
+            yield "its build names neither sources nor a binary"
+        elif planned.source != build.source or (build.sources and build.source not in build.sources):
+            yield f"its build is made from {build.source}, but the plan names {planned.source}"
+    parent = next((each for each in record.audits if (each.case, each.variant) == (audit.case, planned.parent)), None)
+    if parent is None or build is None or parent.build is None:
+        return
+    other = record.builds.get(parent.build)
+    past = next(variant for variant in record.plan.variants if variant.label == planned.parent).revision
+    if other is not None and past is None and other.binary_sha256 == build.binary_sha256:
+        yield f"its binary is that of {planned.parent}, with which it is compared"
+
+
+def _fails(result: Result) -> str:
+    """Why a result that is written pass is none, in words; empty where it is one."""
+    if result.differences or result.largest:
+        return "it lists differences"
+    if result.measured is None or result.limit is None:
+        return ""
+    measured, limit = _value(result.measured), _value(result.limit)
+    reasons = {
+        f"measured {result.measured.text} is not within {result.limit.text}": not measured <= limit,
+        f"{measured:g} of {limit:g} launches were seen": result.check == "completion" and not measured == limit >= 1,
+        f"it counts {measured:g}": result.check in _COUNTED and measured != 0,
+        "a text is not that of its bits": any(f"{_value(f):.6g}" != f.text for f in (result.measured, result.limit)),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "")
+
+
+def _value(figure: Figure) -> float:
+    try:
+        return float(struct.unpack(">d", bytes.fromhex(figure.bits))[0])
+    except (ValueError, struct.error):
+        return math.nan

@@ -1,0 +1,104 @@
+"""The schema of one audit run. Unknown fields are refused; `schema` says which version of this file wrote a record."""
+
+from __future__ import annotations
+
+import msgspec
+
+from audit.checks.result import Result, Verdict
+from audit.compile.identity import BuildIdentity
+from audit.metrics import Metric
+from audit.plan import Plan
+from audit.records.closure import Closure
+from audit.records.machine import Machine
+from audit.spec import Case
+from audit.vacuity import Exposure, OmissionShare, unseen
+
+SCHEMA = 4
+OLDER = (1, 2, 3)
+"""Versions that are still read. Schema 2 added what the compiler says of a cubin, and what its launches ask for;
+schema 3 where bytes differ, and how many elements lie how many ULP away; schema 4 by how much they differ, and which
+launch arguments a plan cannot tell apart, and what decided the verdict beside the CUDA sources."""
+ARGUMENTS_SINCE = 4
+
+
+class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One case as it ran: what its inputs were and where they came from."""
+
+    case: Case
+    inputs_sha256: str
+    capture_sha256: str | None
+    steps: tuple[str, ...]
+    omission_share: OmissionShare | None
+    computed_by: dict[str, str] = {}  # reference -> library and device, of those that have a choice
+
+
+class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One variant in one case: its verdict and every check's result."""
+
+    case: str
+    variant: str
+    verdict: Verdict
+    seconds: float
+    results: tuple[Result, ...]
+    metrics: tuple[Metric, ...]
+    build: str | None  # key into `builds`
+    dynamic_shared: dict[str, int] = {}  # entry -> bytes of shared memory a block that its launches ask for, the most
+
+
+class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Counts of audits (a variant in a case), and the verdict over all."""
+
+    verdict: Verdict
+    planned: int
+    ran: int
+    passed: int
+    failed: int
+    inconclusive: int
+    seconds: float
+    vacuous: tuple[str, ...] = ()  # mutations that no check told from the right result in any case
+    indistinguishable: tuple[str, ...] = ()  # pairs of launch arguments that are equal in every case of a default plan
+
+
+class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything about one run."""
+
+    schema: int
+    tool: str
+    started: str  # UTC, ISO 8601
+    command: str
+    commit: str | None
+    plan: Plan
+    machine: Machine
+    builds: dict[str, BuildIdentity]
+    cases: tuple[CaseRecord, ...]
+    audits: tuple[Audit, ...]
+    exposures: tuple[Exposure, ...]
+    summary: Summary
+    closure: Closure | None = None  # what decided it beside sources and captures; records of older versions have none
+
+
+def summarize(
+    plan: Plan,
+    audits: tuple[Audit, ...],
+    exposures: tuple[Exposure, ...],
+    seconds: float,
+    indistinguishable: tuple[str, ...] = (),
+) -> Summary:
+    """The verdict over a run: a finding outweighs all; what was planned and did not run is inconclusive, and so is a
+    plan in which no check can tell some wrong result from the right one."""
+    count = {verdict: sum(audit.verdict == verdict for audit in audits) for verdict in ("pass", "fail", "inconclusive")}
+    whole = len(audits) == plan.audits > 0
+    vacuous = unseen(exposures, pruned=plan.pruned)
+    sound = whole and not count["inconclusive"] and not vacuous and not indistinguishable
+    verdict: Verdict = "fail" if count["fail"] else "pass" if sound else "inconclusive"
+    return Summary(
+        verdict,
+        plan.audits,
+        len(audits),
+        count["pass"],
+        count["fail"],
+        plan.audits - count["pass"] - count["fail"],
+        seconds,
+        vacuous,
+        indistinguishable,
+    )

@@ -33,6 +33,7 @@ HOSTILE = f"{MOVES}{COMMANDS}"
 COMMAND = re.compile(r"^\s*::|##\[", re.MULTILINE)
 OURS = re.compile(r"::(?:error|warning) (?:file=|title=)")
 TERMINAL = "audit/cli/terminal.py"
+NOTICE = "audit/records/folder.py"
 CHILDREN = ("audit/backends/replay.py", "audit/bench/worker.py", "audit/sanitize/device/target.py")
 
 
@@ -114,13 +115,27 @@ def test_there_is_one_way_out() -> None:
     others = [
         f"{path.relative_to(ROOT)}:{line}"
         for path in sorted((ROOT / "audit").rglob("*.py"))
-        if str(path.relative_to(ROOT)) not in (TERMINAL, *CHILDREN)
+        if str(path.relative_to(ROOT)) not in (TERMINAL, NOTICE, *CHILDREN)
         for line in prints(ast.parse(path.read_text()))
     ]
     shown = [place for place in others if not place.startswith("audit/cli/main.py")]  # click's own message, into a text
     assert shown == []
     assert len(others) == 1
     assert prints(ast.parse((ROOT / TERMINAL).read_text()))
+
+
+def test_a_page_that_was_not_written_is_reported_harmlessly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The one line that a record's folder writes by itself."""
+    assert len(prints(ast.parse((ROOT / NOTICE).read_text()))) == 1
+
+    def fail() -> dict[str, bytes]:
+        raise ValueError(HOSTILE)
+
+    folders.add_pages(tmp_path / "a\n::error::x", fail)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "was not written" in said
+    assert harmless(said)
 
 
 def test_a_compilers_message_is_no_command(softmax_project: Path, audit: Callable[..., Ran]) -> None:

@@ -12,6 +12,8 @@ def relative_l2(got: Array, expected: Array) -> Array:
 
     Where `expected` is 0 the result is ||got - expected||_2.
     """
+    if got.shape != expected.shape:
+        raise ValueError(f"expected an array of the shape {got.shape} of the result, but got {expected.shape}")
     error = np.linalg.norm(got.astype(np.float64) - expected, axis=-1)
     size = np.linalg.norm(expected.astype(np.float64), axis=-1)
     return np.asarray(np.where(size > 0, error / np.where(size > 0, size, 1), error))

@@ -15,6 +15,7 @@ import numpy as np
 
 from audit import arena
 from audit.arena import PoisonKind, Slot
+from audit.declaration import buffers_of, launches_of
 from audit.errors import ProjectError
 from audit.spec import At, Buffer, Case, Inputs, Launch, Operator, Variant
 
@@ -110,7 +111,7 @@ def write(
 
     Raises ProjectError if the project's declarations contradict each other.
     """
-    buffers = tuple(operator.buffers(case))
+    buffers = buffers_of(operator, case)
     salt = f"{case.id}/{variant.name}/{arm.name}"
     slots = arena.lay_out(buffers, case, salt, policy, arm.shift, arm.poison)
     arena.create(folder, slots, inputs, case, buffers)
@@ -119,7 +120,7 @@ def write(
         case=case.id,
         variant=variant.name,
         slots=slots,
-        launches=tuple(resolve(launch, variant, buffers, inputs) for launch in variant.launches(case)),
+        launches=tuple(resolve(launch, variant, buffers, inputs) for launch in launches_of(variant, case)),
         steps=tuple(
             _step(folder, index, name, changes, salt, slots, buffers, case, arm.poison)
             for index, (name, changes) in enumerate(steps.items())

@@ -13,8 +13,8 @@ from audit.backends import Completed
 from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
 from audit.compile.identity import BuildIdentity
+from audit.declaration import arrays_of, ask, launches_of
 from audit.execution import CaseInputs, execute
-from audit.hooks import call
 from audit.inputs import case_inputs, load_capture
 from audit.metrics import metrics
 from audit.opened_files import collected_in_a_case
@@ -85,7 +85,9 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
         steps=tuple(prepared.steps),
         omission_share=share,
         computed_by={
-            reference.name: call(case, f"computed_by of {reference.name}", reference.computed_by, prepared.case)
+            reference.name: ask(
+                case, f"computed_by of {reference.name}", reference.computed_by, prepared.case, returns=str
+            )
             for reference in operator.references
             if reference.computed_by
         },
@@ -108,8 +110,7 @@ def _references(
         digest = arena.input_digest(inputs)
         if digest not in by_digest:
             by_digest[digest] = {
-                reference.name: call(case, f"reference {reference.name}", reference.compute, case, inputs)
-                for reference in operator.references
+                reference.name: arrays_of(operator, reference, case, inputs) for reference in operator.references
             }
         by_step[name] = by_digest[digest]
     return by_step
@@ -124,8 +125,7 @@ def _check(view: View) -> tuple[Result, ...]:
 
 
 def _arguments(label: str, view: View) -> tuple[LaunchArguments, ...]:
-    declared = call(view.case, f"launches of {view.variant.name}", view.variant.launches, view.case)
-    return launch_arguments(label, declared, view.bundle.launches)
+    return launch_arguments(label, launches_of(view.variant, view.case), view.bundle.launches)
 
 
 def _dynamic_shared(view: View) -> dict[str, int]:

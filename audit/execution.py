@@ -26,6 +26,7 @@ from audit.checks.view import Step, View
 from audit.compile.cuda import CubinBuild, compile_cubin
 from audit.compile.frozen import load_frozen
 from audit.compile.host import HostBuild, build_host
+from audit.declaration import buffers_of
 from audit.errors import CompileError, PlanError
 from audit.plan import Plan, PlannedVariant
 from audit.project import Project
@@ -112,7 +113,7 @@ def _execute_arm(
     project: Project, plan: Plan, variant: Variant, prepared: CaseInputs, arm: Arm, modes: Modes, threads: int
 ) -> ArmOutcome:
     loads = step_loads(prepared.inputs, prepared.steps)
-    results = [buffer for buffer in prepared.operator.buffers(prepared.case) if buffer.role != "in"]
+    results = [buffer for buffer in buffers_of(prepared.operator, prepared.case) if buffer.role != "in"]
     if arm is AGAIN and not any(map(arena.is_ambiguous, results)):
         first = next(iter(loads))
         loads = {first: loads[first]}
@@ -188,7 +189,7 @@ def step_loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, I
 
 def _memory(prepared: CaseInputs) -> str | None:
     """A folder in memory if it holds the bundle several times over; otherwise None, the default folder."""
-    size = sum(buffer.nbytes(prepared.case) for buffer in prepared.operator.buffers(prepared.case))
+    size = sum(buffer.nbytes(prepared.case) for buffer in buffers_of(prepared.operator, prepared.case))
     needed = size * (2 * len(prepared.steps) + 3) * 2 * (os.cpu_count() or 1) + 2**30
     try:
         return SHARED_MEMORY if shutil.disk_usage(SHARED_MEMORY).free > needed else None

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import shutil
 import time
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
+from audit import foreign
 from audit import plan as planning
 from audit.checks.catalogue import CATALOGUE
 from audit.checks.result import Verdict, worst
 from audit.errors import ProjectError
+from audit.foreign import ForeignError
 from audit.plan import Selection
+from audit.printable import one_line
 from audit.project import Project, find_project
 from audit.records.run import RunRecord
 from audit.run import run
@@ -69,9 +71,9 @@ def load_faults(folder: Path) -> list[Fault]:
     faults = []
     for path in sorted(folder.glob("*.toml")):
         try:
-            fault = msgspec.convert({**tomllib.loads(path.read_text(encoding="utf-8")), "name": path.stem}, Fault)
-        except (tomllib.TOMLDecodeError, msgspec.ValidationError, UnicodeDecodeError) as error:
-            raise ProjectError(f"{path}: {error}") from None
+            fault = msgspec.convert({**foreign.read_toml(path), "name": path.stem}, Fault)
+        except (ForeignError, msgspec.ValidationError) as error:
+            raise ProjectError(f"{path}: {one_line(error)}") from None
         if fault.check.partition(":")[0] not in _ON_CPU:
             raise ProjectError(f"{path}: check: expected one of {', '.join(_ON_CPU)}, but got {fault.check!r}")
         faults.append(fault)

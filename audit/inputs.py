@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from audit import declaration
 from audit.capture.store import Capture, CaptureStore
 from audit.errors import ProjectError
-from audit.hooks import call
 from audit.project import Project
 from audit.spec import Case, Inputs, Operator
 
@@ -26,22 +27,22 @@ def load_capture(project: Project, case: Case) -> Capture | None:
 def case_inputs(operator: Operator, case: Case, capture: Capture | None) -> tuple[Inputs, Mapping[str, Inputs]]:
     """The inputs, and the complete inputs of every step. Raises InputError if the operator does not admit them."""
     inputs = _inputs(operator, case, capture)
-    changes = call(case, "steps", operator.steps, case, inputs)
+    changes = declaration.steps_of(operator, case, inputs)
     if case.first_step_only:
         changes = dict(list(changes.items())[:1])
     steps = {name: {**inputs, **change} for name, change in changes.items()}
     if operator.admit_inputs:
         for step_inputs in steps.values():
-            call(case, "admit_inputs", operator.admit_inputs, case, step_inputs)
+            declaration.ask(case, "admit_inputs", operator.admit_inputs, case, step_inputs, returns=Any)
     return inputs, steps
 
 
 def _inputs(operator: Operator, case: Case, capture: Capture | None) -> Inputs:
     if capture is None:
         make = operator.probe(case.probe).inputs if case.probe else operator.inputs
-        return call(case, "inputs", make, case, case.rng())
+        return declaration.inputs_from(operator, case, "inputs", make, case.rng())
     if operator.from_capture is None:
         raise ProjectError(
             f"operator {operator.name}: case {case.id} needs from_capture, which makes its inputs; declare it"
         )
-    return call(case, "from_capture", operator.from_capture, case, capture)
+    return declaration.inputs_from(operator, case, "from_capture", operator.from_capture, capture)

@@ -10,6 +10,7 @@ import numpy as np
 from audit import formats
 from audit.checks.result import Figure
 from audit.checks.view import Step, View
+from audit.errors import ProjectError
 from audit.spec import Array
 
 QUANTILES = (0.5, 0.99, 1.0)
@@ -34,6 +35,11 @@ def metrics(view: View) -> Iterator[Metric]:
         for name, expected in view.operator.measured.items():
             for reference in view.operator.references:
                 array = step.references[reference.name].get(expected)
+                if array is not None and name in view.operator.derived and array.shape != got[name].shape:
+                    raise ProjectError(
+                        f"operator {view.case.operator}, case {view.case.id}: measured[{name!r}]: expected the shape "
+                        f"of the result, {got[name].shape}, but got {array.shape} from reference {reference.name}"
+                    )
                 if array is not None and name in got and array.dtype == np.float64 and array.shape == got[name].shape:
                     yield _metric(name, reference.name, step, got[name], array)
                     break

@@ -11,6 +11,7 @@ import msgspec
 from audit.capture.store import CaptureStore
 from audit.checks import CHECKS
 from audit.compile.host import check_arch
+from audit.declaration import ask
 from audit.errors import PlanError
 from audit.project import Project
 from audit.revision import project_at, resolve
@@ -113,7 +114,11 @@ def make_plan(
         arch=arch,
         tensor_cores=check_arch(arch).standing,
         cases=tuple(msgspec.structs.replace(case, arch=arch) for case in cases),
-        described={case.id: description for case in cases if (description := operator.describe(case))},
+        described={
+            case.id: description
+            for case in cases
+            if (description := ask(case, "describe", operator.describe, case, returns=str))
+        },
         variants=_against(
             project, operator, planned_variants(operator, selection.variants, full=selection.full), selection.against
         ),
@@ -190,9 +195,17 @@ def _captured(project: Project, operator: Operator, shape: Shape, selection: Sel
         raise PlanError(f"--capture: expected one of {sorted(known)}, but got {unknown}")
     cases = []
     for name in wanted:
-        axes = operator.capture_axes(store.load(name)) if operator.capture_axes else {}
+        axes = captured_axes(operator, shape, name, store)
         cases.append(operator.case(shape, axes, capture=name))
     return cases
+
+
+def captured_axes(operator: Operator, shape: Shape, name: str, store: CaptureStore) -> Mapping[str, AxisValue]:
+    """The axes that a capture fixes; none where the operator declares none."""
+    if operator.capture_axes is None:
+        return {}
+    case = Case(shape.name, operator.name, {}, capture=name)  # whose axes are not known yet
+    return ask(case, "capture_axes", operator.capture_axes, store.load(name), returns=Mapping[str, AxisValue])
 
 
 def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = False) -> tuple[PlannedVariant, ...]:

@@ -11,7 +11,6 @@ import importlib
 import os
 import pkgutil
 import sys
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,7 +19,9 @@ from typing import Any
 
 import msgspec
 
+from audit import declaration, foreign
 from audit.errors import PlanError, ProjectError
+from audit.foreign import ForeignError
 from audit.hooks import PROJECT, forbid_exit, is_interruption, leave_if_forked, project_line
 from audit.opened_files import opened_by_the_project
 from audit.spec import Operator, Shape
@@ -142,8 +143,8 @@ def project_in(folder: Path) -> Project:
 
 def _table(file: Path) -> Any:
     try:
-        document = tomllib.loads(file.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        document = foreign.read_toml(file)
+    except ForeignError as error:
         raise ProjectError(f"{file}: cannot be read as TOML: {error}") from None
     tool = document.get("tool", {})
     return tool.get(TABLE) if isinstance(tool, dict) else None
@@ -177,6 +178,7 @@ def _collect(root: Path, folder: str) -> tuple[dict[str, Operator], dict[str, Pa
         for value in vars(module).values():
             if not isinstance(value, Operator):
                 continue
+            declaration.admit(value, Path(module.__file__ or folder))
             if operators.setdefault(value.name, value) is not value:
                 raise ProjectError(
                     f"operator {value.name}: declared twice, the second time in {module.__file__}; rename one"

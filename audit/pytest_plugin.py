@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from audit.spec import Case
 
 _FILE = "pyproject.toml"
+_USAGE = 2  # as of `audit.cli.exit_codes`
 _TIME_LIMIT = 120.0  # seconds, for one variant in one case
 
 
@@ -56,6 +57,12 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     return None
 
 
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A project that cannot be audited is no failed test: the exit code is that of a usage error of `audit`."""
+    if session.stash.get(_UNUSABLE, False):
+        session.exitstatus = _USAGE
+
+
 class AuditFile(pytest.File):
     """The plans of all selected shapes."""
 
@@ -64,6 +71,7 @@ class AuditFile(pytest.File):
         from audit import plan as planning
         from audit.errors import AuditError
         from audit.hooks import project_line
+        from audit.printable import printable
 
         project = _project(self.config)
         try:
@@ -76,9 +84,9 @@ class AuditFile(pytest.File):
                             self, name=f"{variant.label}/{case.id}", plan=plan, case=case, variant=variant.label
                         )
         except AuditError as error:
-            raise self.CollectError(str(error)) from None
+            raise self.CollectError(printable(str(error))) from None
         except SystemExit as error:  # with which pytest would end
-            raise self.CollectError(f"{project_line(error)}: SystemExit: {error}") from None
+            raise self.CollectError(printable(f"{project_line(error)}: SystemExit: {error}")) from None
 
 
 class AuditItem(pytest.Item):
@@ -94,17 +102,28 @@ class AuditItem(pytest.Item):
 
     def runtest(self) -> None:
         """Raises AuditFailure unless every check passed."""
-        audit = _audits(self)[self.variant]
+        audit = self._audits()[self.variant]
         self.user_properties.append(("seconds", audit.seconds))
         if audit.verdict != "pass":
             raise AuditFailure(self, audit)
 
+    def _audits(self) -> dict[str, Audit]:
+        """The audits of its case. An error that the user has to mend is remembered for the exit code."""
+        from audit.errors import AuditError
+
+        try:
+            return _audits(self)
+        except AuditError:
+            self.session.stash[_UNUSABLE] = True
+            raise
+
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The checks that did not pass, or what the user has to fix; for any other exception the traceback."""
         from audit.errors import AuditError
+        from audit.printable import printable
 
         if isinstance(excinfo.value, AuditFailure | AuditError):
-            return str(excinfo.value)
+            return printable(str(excinfo.value))
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int | None, str]:
@@ -134,18 +153,20 @@ def _again(item: AuditItem) -> str:
 
 
 _PROJECT = pytest.StashKey["Project"]()
+_UNUSABLE = pytest.StashKey[bool]()
 _AUDITS = pytest.StashKey["dict[str, dict[str, Audit]]"]()
 
 
 def _project(config: pytest.Config) -> Project:
     if _PROJECT not in config.stash:
         from audit.errors import AuditError
+        from audit.printable import printable
         from audit.project import find_project
 
         try:
             config.stash[_PROJECT] = find_project(config.rootpath)
         except AuditError as error:
-            raise pytest.UsageError(f"--audit: {error}") from None
+            raise pytest.UsageError(printable(f"--audit: {error}")) from None
     return config.stash[_PROJECT]
 
 

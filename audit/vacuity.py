@@ -19,7 +19,7 @@ from audit.checks.error import error, probe
 from audit.checks.finite import finite
 from audit.checks.result import Figure, Result
 from audit.checks.view import View
-from audit.hooks import call
+from audit.declaration import ask, mutated_by
 from audit.spec import Array
 
 _CHECKS: tuple[Callable[[View], Iterator[Result]], ...] = (finite, error, probe)
@@ -74,15 +74,16 @@ def omission_share(view: View) -> OmissionShare | None:
     if view.operator.omission_share is None:
         return None
     step = view.steps[0]
-    share = call(view.case, "omission_share", view.operator.omission_share, view.case, step.inputs, step.references)
+    hook = view.operator.omission_share
+    share = ask(view.case, "omission_share", hook, view.case, step.inputs, step.references, returns=float)
     return OmissionShare(view.case.id, Figure.of(share))
 
 
 def _mutations(view: View) -> Mapping[str, Callable[[Mapping[str, Array]], Mapping[str, Array] | None]]:
     step = view.steps[0]
     declared = {
-        mutation.name: lambda right, mutation=mutation: call(
-            view.case, f"mutation {mutation.name}", mutation.apply, view.case, step.inputs, right, step.references
+        mutation.name: lambda right, mutation=mutation: mutated_by(
+            mutation, view.case, step.inputs, right, step.references
         )
         for mutation in view.operator.mutations
     }

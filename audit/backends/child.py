@@ -5,6 +5,7 @@ Lines of a report: `identity FNV`, `step NAME`, `launch INDEX ENTRY BLOCKS THREA
 
 from __future__ import annotations
 
+import re
 import signal
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,8 @@ __all__ = ["abort", "execute", "launches", "reported", "understood"]
 NO_ROOM = 74
 """The exit code of a program that could not write: its report, or the copy of a buffer."""
 
-_MESSAGE_LIMIT = 2000
+_MESSAGE_LIMIT, _SHOWN = 2000, 200
+_LAUNCH = re.compile(r"\d+ (?P<entry>.+) (?P<blocks>\d{1,18}) (?P<threads>\d{1,18})")  # blanks: splits<6, 256>
 _NOT_THE_KERNELS = {NO_ROOM: "found no room to write", -signal.SIGXFSZ: "may not write a file of that size"}
 
 Files = dict[str, dict[str, Path]]
@@ -48,7 +50,10 @@ def understood(code: int, lines: Sequence[str], said: str, files: Files, seconds
     Raises MachineError where there was no room, or where something else than this tool killed it.
     """
     if code == 0 and lines[-1:] == ["done"]:
-        return _completed(lines, files, seconds)
+        try:
+            return _completed(lines, files, seconds)
+        except ValueError as error:
+            return Crashed("report", f"a line that is none of a report: {error}", seconds)
     for line in lines:
         if line.startswith("error room "):
             raise MachineError(f"{line.removeprefix('error room ')}; nothing was judged. Free space, or set TMPDIR")
@@ -92,16 +97,16 @@ def _completed(lines: Sequence[str], files: Files, seconds: float) -> Completed:
 
 
 def launches(lines: Sequence[str]) -> tuple[LaunchCount, ...]:
-    """The launches in a report's lines, each with the step that precedes it."""
+    """The launches in a report's lines, each with the step that precedes it. ValueError for a malformed line."""
     step, counts = "", []
     for line in lines:
         word, _, rest = line.partition(" ")
         if word == "step":
             step = rest
         elif word == "launch":
-            _, named = rest.split(" ", 1)
-            entry, blocks, threads = named.rsplit(" ", 2)  # an entry may contain blanks: splits<6, 256>
-            counts.append(LaunchCount(step, entry, int(blocks), int(threads)))
+            if (launch := _LAUNCH.fullmatch(rest)) is None:
+                raise ValueError(line[:_SHOWN])
+            counts.append(LaunchCount(step, launch["entry"], int(launch["blocks"]), int(launch["threads"])))
     return tuple(counts)
 
 
@@ -114,5 +119,12 @@ def _crashed(code: int, lines: Sequence[str], said: str, seconds: float) -> Cras
                 message = f"{message}: {said}"  # the line and the condition, which only the driver prints
             return Crashed(kind, message, seconds)
     last = next((line for line in reversed(lines) if line.startswith(("step ", "launch "))), "the start")
-    kind = signal.Signals(-code).name if code < 0 else f"exit {code}"
+    kind = _signal(-code) if code < 0 else f"exit {code}"
     return Crashed(kind, f"after {last}: {said or 'no message'}", seconds)
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # some have no name
+        return f"signal {number}"

@@ -14,8 +14,10 @@ from typing import Literal
 
 import msgspec
 
+from audit import foreign
 from audit.bench.pairs import TimedArm, added, arms
 from audit.errors import EvidenceError
+from audit.foreign import ForeignError
 from audit.records import folder
 from audit.records.bench import BenchRecord
 
@@ -153,9 +155,9 @@ def freeze_curve(reports: Path, curve: Curve) -> Path:
 def load_curve(file: Path) -> Curve:
     """A curve from its file. Raises EvidenceError if the file cannot be read or holds no curve."""
     try:
-        raw = file.read_bytes()
-    except OSError as error:
-        raise EvidenceError(f"{file}: expected a frozen curve, but it cannot be read ({error.strerror})") from None
+        raw = foreign.read(file, foreign.MOST_BYTES)
+    except ForeignError as error:
+        raise EvidenceError(f"{file}: expected a frozen curve, but it {error}") from None
     return decode(raw, file)
 
 
@@ -170,7 +172,7 @@ def decode(raw: bytes, where: Path) -> Curve:
 def find_curve(reports: Path, record: BenchRecord) -> Curve | None:
     """The frozen curve of a bench's shape on its device, if the project has one."""
     file = path(reports, record.shape, device_of(record)[0])
-    return load_curve(file) if file.exists() else None
+    return load_curve(file) if os.path.lexists(file) else None
 
 
 def compare_with_curve(curve: Curve, record: BenchRecord) -> CurveComparison:

@@ -19,6 +19,7 @@ from audit.bench.arrays import comparison_build
 from audit.bench.session import BenchOrder, BenchResults, Entrant
 from audit.bench.worker import FINDINGS, ORDER
 from audit.compile.cuda import CubinBuild, compile_cubin
+from audit.declaration import launches_of
 from audit.errors import AuditError, EvidenceError, PlanError
 from audit.plan import PlannedVariant
 from audit.processes import PARENT, package_environment
@@ -141,7 +142,7 @@ def _compile(project: Project, operator: Operator, case: Case, name: str, arch: 
         raise PlanError(
             f"variant {name}: a frozen host program cannot run on a GPU; select other variants with --variant"
         )
-    entries = tuple(dict.fromkeys(launch.entry for launch in variant.launches(case)))
+    entries = tuple(dict.fromkeys(launch.entry for launch in launches_of(variant, case)))
     return compile_cubin(
         project.root, project.root / variant.code.path, entries, arch=arch, defines=variant.code.defines
     )

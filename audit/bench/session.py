@@ -13,6 +13,7 @@ import numpy as np
 from audit.bench.arrays import DeviceComparison
 from audit.bench.clock import Clock, Replay
 from audit.bench.workset import Contender, WorkingSet, check
+from audit.declaration import ask
 from audit.errors import AuditError, ToolMissing
 from audit.records.bench import Bandwidth, ComparedBytes, Error, Method, Pair, SkippedArm, TimedContext
 from audit.spec import Array, AxisValue, Bench, Inputs, Shape, kernels_on_gpu
@@ -85,9 +86,17 @@ class TimingSession:
         pairs += self._peers(context, inputs, reference, expected, differ)
         layers = len(inputs)
         case = self.work.operator.case(self.shape, {**self.declared.axes, "context": context})
-        peer_moved = {peer.name: layers * peer.moves(case) for peer in self.declared.peers}
+        peer_moved = {
+            peer.name: layers * ask(case, f"moves of {peer.name}", peer.moves, case, returns=int)
+            for peer in self.declared.peers
+        }
         self.results.points.append(
-            TimedContext(context, layers * self.declared.moved(case, context), tuple(pairs), peer_moved)
+            TimedContext(
+                context,
+                layers * ask(case, "bench.moved", self.declared.moved, case, context, returns=int),
+                tuple(pairs),
+                peer_moved,
+            )
         )
 
     def _check(self, context: int) -> set[str]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from audit.bench.curve import CurveComparison
 from audit.bench.pairs import Figures, Spread, figures
+from audit.printable import printable
 from audit.records.bench import BenchRecord
 
 _HEAD = ("context", "pair", "A ms", "B ms", "B/A", "range", "A/A range", "verdict", "floor ms", "B x floor")
@@ -111,8 +112,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """The text without control characters, so that a name cannot control a terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    """The text in one line without control characters, so that a name cannot control a terminal."""
+    return " ".join(printable(text).split())
 
 
 def _cut(text: str) -> str:

@@ -13,6 +13,7 @@ from audit.backends.driver import Driver
 from audit.backends.launches import Launches, load_kernels
 from audit.bench.arrays import Arrays, DeviceComparison, Region
 from audit.bench.clock import Replay
+from audit.declaration import buffers_of, inputs_from, launches_of
 from audit.records.bench import ComparedBytes
 from audit.spec import Bench, Case, Inputs, Operator, Shape, Variant
 
@@ -26,8 +27,8 @@ class WorkingSet:
         self.operator, self.bench = operator, bench
         self.cases = [operator.case(shape, bench.axes, seed=seed) for seed in seeds]
         with ThreadPoolExecutor(min(len(seeds), os.cpu_count() or 1)) as pool:
-            self.inputs: list[Inputs] = list(pool.map(lambda case: operator.inputs(case, case.rng()), self.cases))
-        self.buffers = {buffer.name: buffer for buffer in operator.buffers(self.case)}
+            self.inputs: list[Inputs] = list(pool.map(self._generated, self.cases))
+        self.buffers = {buffer.name: buffer for buffer in buffers_of(operator, self.case)}
         self.regions: list[dict[str, Region]] = []
         for inputs in self.inputs:
             layer = {}
@@ -37,6 +38,9 @@ class WorkingSet:
                     layer[name].put(arena.input_array(buffer, self.case, inputs))
             self.regions.append(layer)
 
+    def _generated(self, case: Case) -> Inputs:
+        return inputs_from(self.operator, case, "inputs", self.operator.inputs, case.rng())
+
     @property
     def case(self) -> Case:
         """The case of the first layer; the others differ only in their seed."""
@@ -44,7 +48,10 @@ class WorkingSet:
 
     def see(self, context: int) -> list[Inputs]:
         """Make `context` tokens visible on the device, and return each layer's inputs with that change."""
-        changed = [self.bench.at(case, inputs, context) for case, inputs in zip(self.cases, self.inputs, strict=True)]
+        changed = [
+            inputs_from(self.operator, case, "bench.at", self.bench.at, inputs, context)
+            for case, inputs in zip(self.cases, self.inputs, strict=True)
+        ]
         for change, layer in zip(changed, self.regions, strict=True):
             for name in change:
                 layer[name].put(arena.input_array(self.buffers[name], self.case, change))
@@ -71,7 +78,9 @@ class Contender:
         self._layers = []
         for case, inputs, layer, outs in zip(work.cases, work.inputs, work.regions, self.outs, strict=True):
             launches = Launches(driver, kernels, Arrays(layer, self.workspace, outs), stream)
-            launches.prepare([bundle.resolve(launch, variant, buffers, inputs) for launch in variant.launches(case)])
+            launches.prepare(
+                [bundle.resolve(launch, variant, buffers, inputs) for launch in launches_of(variant, case)]
+            )
             self._layers.append(launches)
 
     def _regions(self, role: str) -> dict[str, Region]:

@@ -14,7 +14,10 @@ from typing import Literal, SupportsFloat
 
 import msgspec
 
+from audit import foreign
 from audit.errors import CaptureError
+from audit.foreign import ForeignError
+from audit.printable import one_line
 
 SCHEMA = "kernel-audit.capture"
 VERSION = 1
@@ -192,11 +195,6 @@ class _Head(msgspec.Struct):
     version: int
 
 
-def printable(error: Exception) -> str:
-    """An error about untrusted data as one short line of ASCII, since a field's name may hold anything."""
-    return f"{type(error).__name__}: {ascii(str(error))[1:-1][:300]}"
-
-
 def scale_of(value: SupportsFloat) -> Scale:
     """A value rounded to binary32, as bits and decimal. Raises CaptureError if the result is not finite."""
     try:
@@ -229,15 +227,15 @@ def decode(data: bytes, where: str, folder: str) -> Manifest:
             f"{where}: expected a manifest of at most {MAX_MANIFEST_BYTES:,} bytes, but got {len(data):,}"
         )
     try:
-        head = msgspec.json.decode(data, type=_Head)
+        head = foreign.decode(data, _Head, limit=MAX_MANIFEST_BYTES)
         if head.schema != SCHEMA or head.version != VERSION:
             raise CaptureError(
                 f"{where}: schema: expected {SCHEMA!r} version {VERSION}, but got {head.schema!r} "
                 f"version {head.version}; use the kernel-audit that wrote it or record the set again"
             )
         manifest = msgspec.json.decode(data, type=Manifest)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CaptureError(f"{where}: {printable(error)}; restore the file or record again") from error
+    except (ForeignError, msgspec.DecodeError) as error:
+        raise CaptureError(f"{where}: {one_line(error)}; restore the file or record again") from error
     _Checker(where).manifest(manifest, folder)
     return manifest
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 from typing import Literal
 
 import msgspec
 
+from audit import foreign
 from audit.capture.manifest import MANIFEST_FILE, PLAIN_NAME, Part
 from audit.errors import CaptureError
+from audit.foreign import ForeignError
+from audit.printable import one_line
 
 Variable = Literal["ATEN_CPU_CAPABILITY", "MKL_CBWR", "ONEDNN_MAX_CPU_ISA", "OMP_NUM_THREADS"]
 MAX_RECIPE_BYTES = 1 << 20
@@ -69,12 +71,9 @@ class Recipe(Part, frozen=True):
 def read_recipe(path: Path) -> Recipe:
     """Read and check a recipe. Raises CaptureError."""
     try:
-        data = path.read_bytes()
-        if len(data) > MAX_RECIPE_BYTES:
-            raise CaptureError(f"{path}: expected at most {MAX_RECIPE_BYTES:,} bytes, but got {len(data):,}")
-        recipe = msgspec.convert(tomllib.loads(data.decode()), Recipe)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise CaptureError(f"{path}: expected a capture recipe, but: {error}") from error
+        recipe = msgspec.convert(foreign.read_toml(path, MAX_RECIPE_BYTES), Recipe)
+    except (ForeignError, msgspec.ValidationError) as error:
+        raise CaptureError(f"{path}: expected a capture recipe, but: {one_line(error)}") from error
     g = recipe.geometry
     for holds, field, expected, actual in (
         (bool(PLAIN_NAME.fullmatch(recipe.name)), "name", "a plain name without any folder", recipe.name),

@@ -18,8 +18,10 @@ from typing import BinaryIO
 
 import msgspec
 
-from audit.capture.manifest import printable
+from audit import foreign
 from audit.errors import CaptureError
+from audit.foreign import ForeignError
+from audit.printable import one_line
 
 MAX_HEADER_BYTES = 4 << 20
 MAX_FILE_BYTES = 64 << 30
@@ -101,11 +103,11 @@ def read_header(stream: BinaryIO, where: str) -> TensorFile:
         )
     header = stream.read(length)
     try:
-        raw = msgspec.json.decode(header, type=dict[str, msgspec.Raw])
+        raw = foreign.decode(header, dict[str, msgspec.Raw], limit=MAX_HEADER_BYTES)
         raw.pop("__metadata__", None)
         entries = {key: msgspec.json.decode(value, type=TensorEntry) for key, value in raw.items()}
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise CaptureError(f"{where}: header: {printable(error)}; the file is damaged") from error
+    except (ForeignError, msgspec.DecodeError) as error:
+        raise CaptureError(f"{where}: header: {one_line(error)}; the file is damaged") from error
     _require_tiling(entries, size - 8 - length, where)
     return TensorFile(stream, where, entries, 8 + length)
 

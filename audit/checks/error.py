@@ -9,7 +9,7 @@ import numpy as np
 
 from audit.checks.result import Figure, Result, nothing, settled
 from audit.checks.view import Step, View
-from audit.hooks import call
+from audit.declaration import measured_by
 from audit.spec import Array, Bound, Measured
 
 
@@ -37,7 +37,9 @@ def probe(view: View) -> Iterator[Result]:
     found = view.operator.probe(view.case.probe)
     for step in view.steps[:1]:
         with np.errstate(all="ignore"):
-            measured = call(view.case, f"probe {found.name}", found.expect, view.case, step.inputs, view.got(step))
+            measured = measured_by(
+                view.case, f"probe {found.name}", found.expect, view.case, step.inputs, view.got(step)
+            )
         yield _compare(f"probe:{found.name}", step, measured)
 
 
@@ -47,7 +49,16 @@ def _judge(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Resul
         return Result(check, "inconclusive", f"there is no reference {bound.reference!r}", step.name)
     with np.errstate(all="ignore"):  # wrong results overflow here; the comparison below still fails them
         expected = step.references.get(bound.reference, {})
-        measured = call(view.case, f"bound {bound.name}", bound.measure, view.case, step.inputs, got, expected)
+        measured = measured_by(
+            view.case,
+            f"bound {bound.name}",
+            bound.measure,
+            view.case,
+            step.inputs,
+            got,
+            expected,
+            returns=Measured | None,
+        )
     if measured is not None and bound.output and not measured.dims:
         measured = replace(measured, dims=_leading_dims(view, bound.output, measured.value.ndim))
     return None if measured is None else _compare(check, step, measured)
@@ -56,7 +67,11 @@ def _judge(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Resul
 def _leading_dims(view: View, name: str, count: int) -> tuple[str, ...]:
     """The names of the first dimensions of a buffer; a derived array, which has no buffer, has none."""
     buffer = view.buffers.get(name)
-    return buffer.dims_of(view.case)[:count] if buffer else tuple(f"axis{at}" for at in range(count))
+    return buffer.dims_of(view.case)[:count] if buffer else _numbered(count)
+
+
+def _numbered(count: int) -> tuple[str, ...]:
+    return tuple(f"axis{at}" for at in range(count))
 
 
 def _compare(check: str, step: Step, measured: Measured) -> Result:
@@ -68,7 +83,8 @@ def _compare(check: str, step: Step, measured: Measured) -> Result:
     if used.size == 0:
         return nothing(check, step.name, "the bound measured no element")
     index = np.unravel_index(int(np.argmax(used)), used.shape)
-    where = ", ".join(f"{dim}={int(i)}" for dim, i in zip(measured.dims, index, strict=True))
+    dims = measured.dims or _numbered(used.ndim)
+    where = ", ".join(f"{dim}={int(i)}" for dim, i in zip(dims, index, strict=True))
     outside = int(np.count_nonzero(~within))
     return Result(
         check,

@@ -13,7 +13,7 @@ from audit.arena import Snapshot
 from audit.backends.outcome import LaunchCount, Outcome
 from audit.bundle import Bundle
 from audit.compile.identity import BuildIdentity
-from audit.hooks import call
+from audit.declaration import ask, buffers_of, masks_of
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Variant
 
 
@@ -53,7 +53,7 @@ class View:
     @cached_property
     def buffers(self) -> Mapping[str, Buffer]:
         """All buffers by name."""
-        return {buffer.name: buffer for buffer in self.operator.buffers(self.case)}
+        return {buffer.name: buffer for buffer in buffers_of(self.operator, self.case)}
 
     @cached_property
     def results(self) -> Sequence[Buffer]:
@@ -69,7 +69,9 @@ class View:
         got = {buffer.name: self.array(step, buffer.name) for buffer in self.results}
         for name, derive in self.operator.derived.items():
             if name not in step._derived:
-                step._derived[name] = call(self.case, f"derived {name}", derive, self.case, step.inputs, got)
+                step._derived[name] = ask(
+                    self.case, f"derived {name}", derive, self.case, step.inputs, got, returns=Array
+                )
             got[name] = step._derived[name]
         return got
 
@@ -80,11 +82,7 @@ class View:
 
     def written(self, step: Step) -> Mapping[str, Array]:
         """For each output and workspace, the mask of the elements that the contract requires to be written."""
-        masks = call(self.case, "written", self.operator.written, self.case, step.inputs)
-        return {
-            buffer.name: np.broadcast_to(np.asarray(masks.get(buffer.name, True)), buffer.shape(self.case))
-            for buffer in self.results
-        }
+        return masks_of(self.operator, self.case, step.inputs)
 
     def poisoned(self, step: Step, name: str) -> Array:
         """The mask of the elements that still hold the poison from before the step."""

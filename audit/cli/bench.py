@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import click
-import msgspec
 
 from audit import plan as planning
 from audit.backends import cuda
@@ -18,7 +17,7 @@ from audit.cli import options
 from audit.cli.exit_codes import INCONCLUSIVE, PASS
 from audit.cli.places import page_name, places
 from audit.cli.shapes import chosen_shape, require_variants
-from audit.cli.terminal import echo
+from audit.cli.terminal import echo, echo_json
 from audit.errors import PlanError
 from audit.project import find_project
 from audit.records.bench import CURVE, BenchRecord, draft
@@ -89,7 +88,7 @@ def command(
         started=partial.started,
         command=shlex.join(["audit", *sys.argv[1:]]),
         time_limit=time_limit,
-        say=lambda line: click.echo(line, err=True),
+        say=lambda line: echo(line, err=True),
     )
     frozen = curve.find_curve(project.reports, record)
     compared = curve.compare_with_curve(frozen, record) if frozen else None
@@ -97,12 +96,11 @@ def command(
     path = partial.finish(record, beside)
     add_pages(path, lambda: pages(record, beside, project))
     if as_json:
-        found = {"evidence": str(path), "page": page_name(path), "skipped": record.skipped}
-        click.echo(msgspec.json.encode(found).decode())
+        echo_json({"evidence": str(path), "page": page_name(path), "skipped": record.skipped})
     else:
         echo(f"{table(record, compared)}\n{places(path)}")
     if freeze:
-        click.echo(f"curve    {curve.freeze_curve(project.reports, curve.curve_of(record))}", err=as_json)
+        echo(f"curve    {curve.freeze_curve(project.reports, curve.curve_of(record))}", err=as_json)
     raise click.exceptions.Exit(INCONCLUSIVE if _differs(record) else PASS)
 
 

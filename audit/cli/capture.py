@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from audit.cli.exit_codes import FINDINGS
+from audit.cli.terminal import echo
 from audit.scratch import scratch_folder
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
     else:
         require_outside(root, "another folder with --out")
         require_free(root / plan.name, replace=replace)
-    made = record(plan, recipe.resolve().parent, lambda line: click.echo(line, err=True))
+    made = record(plan, recipe.resolve().parent, lambda line: echo(line, err=True))
     if check:
         with scratch_folder() as scratch:
             publish(scratch / plan.name, made.manifest, made.files)
@@ -67,11 +68,11 @@ def _report_check(stored: CaptureStore, again: CaptureStore, name: str) -> None:
 
     differences = compare_sets(stored, again, name)
     for difference in differences:
-        click.echo(str(difference))
+        echo(str(difference))
     (old, _), (new, _) = stored.manifest(name), again.manifest(name)
     if old.environment != new.environment:
-        click.echo(f"stored by {old.environment}, now {new.environment}")
-    click.echo(f"{name}: {len(differences)} differences over {len(new.records)} captures")
+        echo(f"stored by {old.environment}, now {new.environment}")
+    echo(f"{name}: {len(differences)} differences over {len(new.records)} captures")
     if differences:
         raise click.exceptions.Exit(FINDINGS)
 
@@ -79,7 +80,7 @@ def _report_check(stored: CaptureStore, again: CaptureStore, name: str) -> None:
 def _report_set(store: CaptureStore, name: str) -> None:
     from audit.capture.facts import measure, table
 
-    click.echo(table(tuple(measure(store.load(ref.id)) for ref in store.list() if ref.set == name)))
+    echo(table(tuple(measure(store.load(ref.id)) for ref in store.list() if ref.set == name)))
     for census in store.census():
         if census.set == name:
-            click.echo(str(census))
+            echo(str(census))

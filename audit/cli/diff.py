@@ -8,6 +8,7 @@ import click
 
 from audit.cli.exit_codes import FINDINGS, INCONCLUSIVE, PASS
 from audit.cli.terminal import echo
+from audit.records.kind import taken_as_written
 from audit.records.kinds import home_of, load_record
 from audit.report import write_page
 from audit.report.comparison import Direction, RecordComparison, compare_records, render_comparison
@@ -27,11 +28,12 @@ def command(a: Path, b: Path, output: Path | None) -> None:
     Exit 0 if nothing is worse, 1 if something is, 3 if the two records judge nothing in common.
     """
     homes = [home_of(path) for path in (a, b)]
-    found = compare_records(
-        load_record(homes[0]), load_record(homes[1]), (homes[0].resolve().name, homes[1].resolve().name)
-    )
+    records = [load_record(home) for home in homes]
+    with taken_as_written(*homes):
+        found = compare_records(records[0], records[1], (homes[0].resolve().name, homes[1].resolve().name))
+        page = render_comparison(found).encode() if output is not None else b""
     if output is not None:
-        write_page(output, {output.name: render_comparison(found).encode()})
+        write_page(output, {output.name: page})
     echo(_text(found))
     raise click.exceptions.Exit(FINDINGS if found.of("worse") else PASS if found.common else INCONCLUSIVE)
 

@@ -15,7 +15,7 @@ import msgspec
 from audit import processes, scratch
 from audit.cli import options
 from audit.cli.exit_codes import PASS, USAGE
-from audit.cli.terminal import echo
+from audit.cli.terminal import echo, echo_json
 from audit.compile.host import build_host
 from audit.errors import AuditError
 from audit.project import find_project
@@ -41,7 +41,7 @@ def command(as_json: bool) -> None:
     probes = [_host_backend, *tools, _capture_extra, _cuda_compiler, _gpu, _compute_sanitizer, _left_overs]
     diagnoses = [probe() for probe in probes]
     if as_json:
-        click.echo(msgspec.json.encode(diagnoses).decode())
+        echo_json(diagnoses)
     else:
         for one in diagnoses:
             state = "ok" if one.works else "MISSING" if one.needed else "absent"

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import msgspec
 
 from audit import faults
 from audit.cli import options
 from audit.cli.exit_codes import FINDINGS, INCONCLUSIVE, PASS
 from audit.cli.suggestion import expected_one_of
-from audit.cli.terminal import echo
+from audit.cli.terminal import echo, echo_json
 from audit.errors import PlanError, ProjectError
 from audit.project import find_project
 
@@ -45,10 +44,10 @@ def command(names: tuple[str, ...], third: int | None, project_folder: Path, as_
     trials = faults.try_all(project, chosen, _report)
     counted = faults.summary(trials)
     if as_json:
-        click.echo(msgspec.json.encode({**counted, "trials": trials}).decode())
+        echo_json({**counted, "trials": trials})
     elif trials:
-        click.echo(faults.matrix(trials))
-        click.echo(f"{counted['caught']} of {counted['tried']} faults caught by the check that each names, twins clean")
+        echo(faults.matrix(trials))
+        echo(f"{counted['caught']} of {counted['tried']} faults caught by the check that each names, twins clean")
     raise click.exceptions.Exit(
         INCONCLUSIVE if not trials else PASS if counted["caught"] == counted["tried"] else FINDINGS
     )

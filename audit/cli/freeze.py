@@ -9,8 +9,10 @@ import click
 from audit import plan as planning
 from audit.cli import completion, options
 from audit.cli.shapes import chosen_shape, require_variants
+from audit.cli.terminal import echo
 from audit.compile.frozen import freeze_build
 from audit.compile.host import build_host
+from audit.declaration import launches_of
 from audit.errors import PlanError
 from audit.project import find_project
 from audit.records.folder import require_outside
@@ -51,7 +53,7 @@ def command(folder: Path, shape: str | None, variant: str, arch: str, project_fo
             f"--variant: expected a variant with a source, but {variant} is the frozen program {chosen.code.path}; "
             f"copy that folder"
         )
-    entries = tuple(dict.fromkeys(launch.entry for case in plan.cases for launch in chosen.launches(case)))
+    entries = tuple(dict.fromkeys(launch.entry for case in plan.cases for launch in launches_of(chosen, case)))
     source = project.root / chosen.code.path
     freeze_build(build_host(project.root, source, entries, arch=arch, defines=chosen.code.defines), folder)
-    click.echo(f"{folder}: {variant} with {len(entries)} kernels")
+    echo(f"{folder}: {variant} with {len(entries)} kernels")

@@ -12,7 +12,7 @@ import click
 from audit.cli import completion, options
 from audit.cli.exit_codes import CODES
 from audit.cli.suggestion import expected_one_of
-from audit.cli.terminal import echo
+from audit.cli.terminal import echo, echo_commands, echo_document
 from audit.errors import EvidenceError, ProjectError
 from audit.gate.formats import FORMATS
 from audit.gate.formats.github import commands
@@ -119,10 +119,9 @@ def _print(verdict: Gate, kind: str, project: Project, output: Path | None, *, v
     elif kind == "text":
         echo(rendered)
     else:
-        click.echo(rendered)
+        echo_document(rendered)
     if kind == "github":
-        for line in commands(verdict):
-            click.echo(line)
+        echo_commands(commands(verdict))
     if kind == "github" or output is not None:
         echo(verdict.headline, err=True)
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import msgspec
 
 from audit import plan as planning
 from audit.capture.store import CaptureStore
 from audit.cli import options
-from audit.cli.terminal import echo
+from audit.cli.terminal import echo, echo_json
 from audit.project import Project, find_project
 
 
@@ -26,7 +25,7 @@ def command(project_folder: Path, as_json: bool) -> None:
         "captures": _captures(project),
     }
     if as_json:
-        click.echo(msgspec.json.encode(described).decode())
+        echo_json(described)
     else:
         echo(_text(project, described))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -12,6 +13,7 @@ import click
 
 from audit import __version__
 from audit.cli.exit_codes import INCONCLUSIVE, PASS, USAGE
+from audit.cli.terminal import echo
 from audit.errors import AuditError
 from audit.hooks import is_interruption
 
@@ -102,7 +104,9 @@ def command_line() -> int:
     except AuditError as error:
         return _failed(str(error), USAGE)
     except click.ClickException as error:
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        echo(shown.getvalue().rstrip("\n"), err=True)
         return USAGE
     except (click.Abort, KeyboardInterrupt) as error:
         cause = error.__cause__ or error  # click makes an Abort of every KeyboardInterrupt
@@ -123,10 +127,10 @@ def _crashed(error: BaseException) -> int:
         return _failed(shortage, INCONCLUSIVE)
     sentence, code = describe_crash(error)
     if code != USAGE:
-        traceback.print_exc()
+        echo(traceback.format_exc().rstrip("\n"), err=True)
     return _failed(sentence, code)
 
 
 def _failed(sentence: str, code: int) -> int:
-    click.echo(f"{_NAME}: {sentence}", err=True)
+    echo(f"{_NAME}: {sentence}", err=True)
     return code

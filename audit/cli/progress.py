@@ -9,9 +9,9 @@ from collections import Counter
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-import click
-
 from audit.checks.result import Verdict
+from audit.cli.terminal import echo
+from audit.printable import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -52,7 +52,7 @@ class Progress:
                 BarColumn(),
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
-                TextColumn("{task.description}"),
+                TextColumn("{task.description}", markup=False),
             )
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task("building", total=self._total)
@@ -65,9 +65,9 @@ class Progress:
             before = self._counts.total()
             self._counts[result.verdict] += 1
             if self._bar is not None and self._task is not None:
-                self._bar.update(self._task, advance=1, description=f"{result.variant} {result.case}")
+                self._bar.update(self._task, advance=1, description=visible(f"{result.variant} {result.case}"))
             elif (before + 1) * _PARTS // self._total > before * _PARTS // self._total:
-                click.echo(self._line(), err=True)
+                echo(self._line(), err=True)
 
     def _line(self) -> str:
         seconds = time.monotonic() - self._began

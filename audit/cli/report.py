@@ -10,9 +10,11 @@ import click
 
 from audit.cli import options
 from audit.cli.supervise import spare_children
+from audit.cli.terminal import echo
 from audit.errors import EvidenceError, ProjectError
 from audit.project import Project, find_project
 from audit.records.folder import REPORT, latest
+from audit.records.kind import taken_as_written
 from audit.records.kinds import FILES, home_of, kind_in
 from audit.report import index, pages, write_page
 
@@ -31,7 +33,7 @@ def command(evidence: Path | None, output: Path | None, show: bool, listing: boo
     its index.html lists them.
     """
     page = _index(evidence, output, project_folder) if listing else _page(evidence, output, project_folder)
-    click.echo(str(page))
+    echo(str(page))
     if show:
         spare_children()
         webbrowser.open(page.resolve().as_uri())
@@ -44,7 +46,8 @@ def _page(evidence: Path | None, output: Path | None, folder: Path) -> Path:
         return home / REPORT
     project = _project(folder)
     page = output or _pages_folder(project) / home.resolve().name / REPORT
-    rendered = pages(record, files, project)
+    with taken_as_written(home):
+        rendered = pages(record, files, project)
     write_page(page, {page.name: rendered.pop(REPORT), **rendered})
     return page
 
@@ -55,7 +58,9 @@ def _index(retained: Path | None, output: Path | None, folder: Path) -> Path:
     if not retained.is_dir():
         raise EvidenceError(f"{retained}: expected a folder of retained records, but it does not exist; name one")
     page = output or retained / index.INDEX
-    write_page(page, {page.name: index.render_index(index.entries(retained, project)).encode()})
+    with taken_as_written(retained):
+        rendered = index.render_index(index.entries(retained, project)).encode()
+    write_page(page, {page.name: rendered})
     return page
 
 

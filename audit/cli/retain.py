@@ -35,7 +35,7 @@ def command(paths: tuple[Path, ...], into: Path, project_folder: Path) -> None:
     for home in (home for path in paths for home in find_records(path)):
         verification = verify(home, project)
         if verification.sound:
-            click.echo(retain(home, into))
+            echo(str(retain(home, into)))
         else:
             refused = True
             echo(f"not kept: {home}: {verification.told()}", err=True)

@@ -17,7 +17,7 @@ from audit.cli.exit_codes import CODES
 from audit.cli.places import page_name, places
 from audit.cli.progress import Progress
 from audit.cli.shapes import chosen_shapes, require_variants
-from audit.cli.terminal import echo
+from audit.cli.terminal import echo, echo_json
 from audit.errors import PlanError
 from audit.project import find_project
 from audit.records.run import CheckFinding, RunRecord, findings
@@ -120,7 +120,7 @@ def command(
         with Progress(plan.shape, plan.audits) as progress:
             record, folder = run(project, plan, out or project.own_runs(), words, on_audit=progress.advance)
         if as_json:
-            click.echo(_json(record, folder))
+            echo_json(_json(record, folder))
         else:
             echo(f"shape {plan.shape}\n{_text(record, folder)}\n" if len(plans) > 1 else _text(record, folder))
         verdicts.append(record.summary.verdict)
@@ -138,16 +138,15 @@ def _axes(contexts: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, list[Ax
     return chosen
 
 
-def _json(record: RunRecord, folder: Path) -> str:
+def _json(record: RunRecord, folder: Path) -> dict[str, object]:
     """The shape, the summary, every finding, and where the record and its page lie."""
-    found: dict[str, object] = {
+    return {
         "shape": record.plan.shape,
         **msgspec.structs.asdict(record.summary),
         "findings": [_finding(each) for each in findings(record)],
         "evidence": str(folder),
         "page": page_name(folder),
     }
-    return msgspec.json.encode(found).decode()
 
 
 def _finding(found: CheckFinding) -> dict[str, object]:

@@ -16,7 +16,7 @@ from audit.cli.exit_codes import CODES
 from audit.cli.places import page_name, places
 from audit.cli.progress import Progress
 from audit.cli.shapes import chosen_shapes, require_variants
-from audit.cli.terminal import echo
+from audit.cli.terminal import echo, echo_json
 from audit.compile.host import check_arch
 from audit.plan import Backend
 from audit.project import find_project
@@ -106,23 +106,22 @@ def command(
                 project, plan, engine, out or project.own_runs(), words, pages, on_check=progress.advance
             )
         if as_json:
-            click.echo(_json(record, folder))
+            echo_json(_json(record, folder))
         else:
             echo(f"shape {plan.shape}\n{_text(record, folder)}\n" if len(plans) > 1 else _text(record, folder))
         verdicts.append(record.summary.verdict)
     raise click.exceptions.Exit(CODES[worst(verdicts)])
 
 
-def _json(record: SanitizeRecord, folder: Path) -> str:
+def _json(record: SanitizeRecord, folder: Path) -> dict[str, object]:
     """The shape, the summary, every finding, and where the record and its page lie."""
-    found: dict[str, object] = {
+    return {
         "shape": record.plan.shape,
         **msgspec.structs.asdict(record.summary),
         "findings": [finding for one in record.checked for finding in _findings(one)],
         "evidence": str(folder),
         "page": page_name(folder),
     }
-    return msgspec.json.encode(found).decode()
 
 
 def _findings(checked: ToolCheck) -> Iterator[dict[str, object]]:

@@ -27,6 +27,7 @@ from audit import scratch
 from audit.cli.exit_codes import INCONCLUSIVE, USAGE
 from audit.errors import AuditError
 from audit.hooks import Interruption
+from audit.printable import printable
 
 _SPARED = "KERNEL_AUDIT_SPARED"  # in the environment of a process that may outlive the command
 _INTERRUPTIONS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
@@ -172,7 +173,8 @@ def _run(command: Callable[[], int], writing: int, keeper: int, group: int) -> N
     except KeyboardInterrupt:  # as the command was about to end
         code = _said(_INTERRUPTED, INCONCLUSIVE)
     except BaseException:
-        traceback.print_exc()
+        with contextlib.suppress(OSError):
+            os.write(2, printable(traceback.format_exc()).encode())
         code = max(code, USAGE)
     finally:
         if os.getpid() == own:
@@ -212,7 +214,7 @@ def _judged(report: str, code: int, interrupted: bool) -> int:
 
 def _said(sentence: str, code: int) -> int:
     with contextlib.suppress(OSError):
-        os.write(2, f"audit: {sentence}\n".encode())
+        os.write(2, f"audit: {printable(sentence)}\n".encode())
     return code
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-import msgspec
 
 from audit.checks.result import worst
 from audit.cli import options
 from audit.cli.exit_codes import CODES
-from audit.cli.terminal import echo
+from audit.cli.terminal import echo, echo_json
 from audit.project import find_project
 from audit.records.signature import require_signers
 from audit.records.verify import Verification, find_records, verify
@@ -43,7 +42,7 @@ def command(paths: tuple[Path, ...], signers: Path | None, project_folder: Path,
     verdict = worst([one.verdict for one in verifications])
     if as_json:
         found = {"verdict": verdict, "evidence": [_json(one) for one in verifications]}
-        click.echo(msgspec.json.encode(found).decode())
+        echo_json(found)
     else:
         for one in verifications:
             echo(_text(one))

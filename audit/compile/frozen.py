@@ -9,11 +9,14 @@ from pathlib import Path
 
 import msgspec
 
+from audit import foreign
 from audit.compile.host import HostBuild
 from audit.compile.identity import BuildIdentity, fnv1a64, sha256
 from audit.errors import ProjectError
+from audit.foreign import ForeignError
 
 PROGRAM, IDENTITY = "program", "identity.json"
+_MOST_PROGRAM = 2**30  # bytes
 
 
 def freeze_build(build: HostBuild, folder: Path) -> None:
@@ -37,9 +40,9 @@ def load_frozen(root: Path, path: str, entries: Sequence[str]) -> HostBuild:
     if not folder.is_relative_to(root.resolve()):
         raise ProjectError(f"Binary({path!r}): expected a folder inside the project, but got {folder}")
     try:
-        content = (folder / PROGRAM).read_bytes()
-        identity = msgspec.json.decode((folder / IDENTITY).read_bytes(), type=BuildIdentity)
-    except (OSError, msgspec.DecodeError) as error:
+        content = foreign.read(folder / PROGRAM, _MOST_PROGRAM)
+        identity = foreign.decode(foreign.read(folder / IDENTITY, foreign.MOST_BYTES), BuildIdentity)
+    except ForeignError as error:
         raise ProjectError(
             f"Binary({path!r}): expected {PROGRAM} and {IDENTITY}, written by `audit freeze`, but: {error}"
         ) from None

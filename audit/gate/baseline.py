@@ -15,16 +15,18 @@ the finding accepts nothing, and one that matches nothing is no longer true: all
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Sequence
 from datetime import date
 from typing import Annotated
 
 import msgspec
 
+from audit import foreign
 from audit.errors import ProjectError
+from audit.foreign import ForeignError
 from audit.gate.policy import baseline_path
 from audit.gate.verdict import Condition, GateFinding
+from audit.printable import one_line
 from audit.project import Project
 
 
@@ -58,11 +60,11 @@ def load_baseline(project: Project) -> tuple[AcceptedFinding, ...]:
         return ()
     file = project.root / name
     try:
-        entries = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _Entries).accepted
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        entries = msgspec.convert(foreign.read_toml(file), _Entries).accepted
+    except (ForeignError, msgspec.ValidationError) as error:
         raise ProjectError(
             f"{file}: expected tables [[accepted]], each with fingerprint, check, variant, case, found, reason and "
-            f"expires, but got: {error}; `audit gate --verbose` prints an entry for each finding"
+            f"expires, but got: {one_line(error)}; `audit gate --verbose` prints an entry for each finding"
         ) from None
     prints = [entry.fingerprint for entry in entries]
     if twice := next((one for one in prints if prints.count(one) > 1), None):

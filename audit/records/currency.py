@@ -57,11 +57,18 @@ def _sources(builds: Mapping[str, BuildIdentity], project: Project) -> Iterator[
     now: dict[str, str | None] = {}
     for name, digest in sorted(recorded):
         if name not in now:
-            file = (project.root / name).resolve()
-            inside = file.is_relative_to(project.root) and file.is_file()
-            now[name] = sha256_of_file(file) if inside else None
+            now[name] = _digest(project, name)
         if now[name] != digest:
             yield name, "is gone" if now[name] is None else "has changed"
+
+
+def _digest(project: Project, name: str) -> str | None:
+    """Of a file of the project; None where there is none, as far as a name from a record says."""
+    try:
+        file = (project.root / name).resolve()
+        return sha256_of_file(file) if file.is_relative_to(project.root) and file.is_file() else None
+    except (OSError, RuntimeError, ValueError):  # too long, links in a circle, NUL
+        return None
 
 
 def _captures(used: Mapping[str, str | None], project: Project) -> Iterator[tuple[str, str]]:

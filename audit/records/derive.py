@@ -6,12 +6,16 @@ from collections.abc import Iterator
 
 import msgspec
 
+from audit import foreign
+from audit.foreign import ForeignError
+from audit.records.folder import RULES
+
 
 def differs(raw: bytes, plan: msgspec.Struct, kind: type[msgspec.Struct]) -> bool:
     """Whether the JSON differs from a record's plan."""
     try:
-        return msgspec.json.decode(raw, type=kind) != plan
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return foreign.decode(raw, kind, rules=RULES) != plan
+    except ForeignError:
         return True
 
 

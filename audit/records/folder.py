@@ -12,17 +12,19 @@ import os
 import re
 import secrets
 import shutil
-import stat
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
+from audit import foreign
 from audit.errors import EvidenceError
+from audit.foreign import ForeignError
+from audit.printable import one_line
 from audit.records import packing
 from audit.records.packing import SIZE_LIMIT
 
@@ -31,6 +33,62 @@ _LINE = re.compile(rb"(?P<digest>[0-9a-f]{64})  (?P<name>[^\n\0]+)")
 _RENDERED = re.compile(r"report\.html|(?:errors|metrics|cases|inputs)-(?P<digest>[0-9a-f]{16})\.csv")
 _MARKS = (SUMS, "statement.json", "plan.json", "evidence.json", "sanitize.json", "bench.json")
 _NAMES_TRIED = 100
+_LINE_SHOWN = 2000
+MOST_LISTED = 2**20
+"""Bytes of SHA256SUMS."""
+
+
+def _is_name(value: object) -> bool:
+    return not isinstance(value, str) or (len(value) <= foreign.MOST_LETTERS and value.isprintable())
+
+
+def _is_count(value: object) -> bool:
+    return not isinstance(value, int) or 0 <= value < 2**63
+
+
+def _is_time(value: object) -> bool:
+    try:
+        return isinstance(value, str) and 1970 <= datetime.fromisoformat(value).year < 9000 and value.isprintable()
+    except ValueError:
+        return False
+
+
+def _is_day(value: object) -> bool:
+    try:
+        return isinstance(value, str) and date.fromisoformat(value).year >= 1970
+    except ValueError:
+        return False
+
+
+def _is_binary64(value: object) -> bool:
+    return isinstance(value, str) and len(value) == 16 and not value.strip("0123456789abcdef")
+
+
+def _is_duration(value: object) -> bool:
+    return not isinstance(value, int | float) or 0 <= value < _LONGEST
+
+
+_LONGEST = 10 * 366 * 24 * 3600.0  # seconds
+_NAMED = (
+    "name", "shape", "operator", "variant", "parent", "case", "reference", "mutation",
+    "check", "build", "tool", "a", "b",
+)  # fmt: skip
+_COUNTED = (
+    *("planned", "ran", "passed", "failed", "inconclusive", "clean", "canaries", "canaries_found", "launches"),
+    *("planned_launches", "count", "used", "line", "differing", "nan_on_one_side", "nan_on_both_sides", "nbytes"),
+    *("registers", "static_shared", "stack", "local", "spill_stores", "spill_loads", "layers", "trials", "replays"),
+    *("warm_ups", "moved", "ulp_limit"),
+)
+RULES: Mapping[str, foreign.Rule] = {
+    "started": _is_time,
+    "expires": _is_day,
+    "bits": _is_binary64,
+    "seconds": _is_duration,
+    "time_limit": _is_duration,
+    **dict.fromkeys(_NAMED, _is_name),
+    **dict.fromkeys(_COUNTED, _is_count),
+}
+"""What fields of records can hold, by their names; of another type they are left to the decoder."""
 _Record = TypeVar("_Record")
 
 
@@ -113,14 +171,14 @@ def decode(raw: bytes, where: Path, kind: type[_Record], schema: int, *older: in
     `older` versions are accepted too; fields that they lack have defaults.
     """
     try:
-        version = msgspec.json.decode(raw, type=_Versioned).schema
+        version = foreign.decode(raw, _Versioned, rules=RULES).schema
         if version not in (schema, *older):
             raise EvidenceError(
                 f"{where}: expected schema {schema}, but got {version}; use a version of kernel-audit that knows it"
             )
         return msgspec.json.decode(raw, type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise EvidenceError(f"{where}: {error}") from None
+    except (ForeignError, msgspec.DecodeError) as error:
+        raise EvidenceError(f"{where}: {one_line(error)}") from None
 
 
 def latest(runs: Path, *records: str) -> Path:
@@ -140,22 +198,11 @@ def write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def read_plain(file: Path) -> bytes:
-    """What a plain file holds; anything else (a pipe, a device, a folder, a link) is neither opened to its end nor
-    waited for. Raises OSError."""
-    handle = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC)
-    with open(handle, "rb") as stream:
-        found = os.fstat(handle)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > SIZE_LIMIT:
-            raise OSError(f"{file}: no plain file of at most {SIZE_LIMIT:,} bytes")
-        return stream.read(SIZE_LIMIT)
-
-
 def read_listed(folder: Path, name: str) -> bytes | None:
     """What a listed file holds; None where it is missing, too large, or not a plain file of this very folder."""
     try:
-        return read_plain(folder / name) if Path(name).name == name else None
-    except OSError:
+        return foreign.read(folder / name, SIZE_LIMIT) if Path(name).name == name else None
+    except ForeignError:
         return None
 
 
@@ -177,9 +224,9 @@ def add_pages(home: Path, render: Callable[[], Mapping[str, bytes]]) -> None:
         _add(home, render())
     except Exception as error:
         reason = str(error) or type(error).__name__
-        line = f"audit: the page of {home} was not written: {reason}; the record is complete: `audit report {home}`\n"
+        line = f"audit: the page of {home} was not written: {reason}; the record is complete: `audit report {home}`"
         try:
-            sys.stderr.write("".join(each if each.isprintable() else " " for each in line[:-1]) + "\n")
+            sys.stderr.write(f"{one_line(line, _LINE_SHOWN)}\n")
         except (OSError, ValueError, AttributeError):  # closed
             return
 
@@ -278,16 +325,16 @@ def _lines(digests: Mapping[str, str]) -> bytes:
 def listed(folder: Path) -> dict[str, str]:
     """Name -> sha256 of every file that a record's folder lists. Raises EvidenceError for a malformed line."""
     try:
-        content = read_plain(folder / SUMS)
-    except OSError:
-        raise EvidenceError(
-            f"{folder}: expected a folder of evidence with a plain file {SUMS}, but found none"
-        ) from None
+        content = foreign.read(folder / SUMS, MOST_LISTED)
+    except ForeignError as error:
+        raise EvidenceError(f"{folder}: expected a folder of evidence with a plain file {SUMS}: {error}") from None
     lines = [_LINE.fullmatch(line) for line in content.removesuffix(b"\n").split(b"\n")]
     try:
         digests = {line["name"].decode(): line["digest"].decode() for line in lines if line is not None}
     except UnicodeDecodeError:
         digests = {}
+    if len(digests) != len({packing.plain(name) for name in digests}) or not all(map(_is_name, digests)):
+        raise EvidenceError(f"{folder / SUMS}: expected printable names, each file once; it was altered")
     if len(digests) != len(lines) or not content.endswith(b"\n"):
         raise EvidenceError(f"{folder / SUMS}: expected lines of a sha256, two spaces and a name; it was altered")
     return digests

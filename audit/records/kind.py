@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -16,11 +17,14 @@ import msgspec
 
 from audit.checks.result import Verdict
 from audit.compile.identity import BuildIdentity
+from audit.errors import EvidenceError
+from audit.printable import one_line
 from audit.records import folder, packing, statement
 from audit.records.machine import Machine
 from audit.records.statement import STATEMENT
 
 PLAN = "plan.json"
+_CONTRADICTIONS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 _NOTHING: Mapping[str, bytes] = {}
 
 
@@ -108,9 +112,41 @@ class Kind(Generic[_Record]):
         """The sha256 of a record's file: of the one among the files of its folder, else of the one to be written."""
         return hashlib.sha256(files[self.file] if self.file in files else folder.encode(record)).hexdigest()
 
+    def contradictions(self, record: _Record, files: Mapping[str, bytes]) -> Iterator[str]:
+        """Where the parts of a record and its statement contradict one another, a sentence each."""
+        yield from as_far_as_possible(self.disagrees(record, files))
+        if STATEMENT in files and not statement.agrees(files, self.name, self.file, self.files):
+            yield f"{STATEMENT} does not describe this record"
+
+    def gaps(self, record: _Record) -> Iterator[str]:
+        """What was planned and has no result, a sentence each."""
+        yield from as_far_as_possible(self.lacks(record))
+
     def decode(self, raw: bytes, where: Path) -> _Record:
         """A record from its JSON, after a check of its schema version."""
         return folder.decode(raw, where, self.record, *self.schemas)
+
+
+def as_far_as_possible(sentences: Iterator[str]) -> Iterator[str]:
+    """The sentences; what a record says may be such that nothing can be derived from it, which is one more."""
+    try:
+        yield from sentences
+    except _CONTRADICTIONS as error:
+        yield f"nothing can be derived from what it says: {type(error).__name__}: {one_line(error)}"
+
+
+@contextmanager
+def taken_as_written(*homes: Path) -> Iterator[None]:
+    """Around what is made of records that were not checked against themselves: EvidenceError where they do not allow
+    it, such as a result of a case that they do not have."""
+    try:
+        yield
+    except _CONTRADICTIONS as error:
+        places = " and ".join(map(str, homes))
+        raise EvidenceError(
+            f"{places}: contradicts itself, so that nothing can be made of it ({type(error).__name__}: "
+            f"{one_line(error)}); `audit verify` says where"
+        ) from error
 
 
 class Draft(folder.Partial):

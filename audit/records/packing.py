@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from audit import foreign
 from audit.errors import EvidenceError
+from audit.foreign import ForeignError
 
 SIZE_LIMIT = 256 * 2**20
 """The most bytes of a file, packed or unpacked; larger files are not read."""
@@ -22,14 +25,16 @@ def plain(name: str) -> str:
 
 def lies(home: Path, name: str) -> bool:
     """Whether a folder has a file of that name, compressed or not."""
-    return (home / name).is_file() or (home / (name + _PACKED)).is_file()
+    return any(os.path.lexists(home / lying) for lying in (name, name + _PACKED))
 
 
 def read(home: Path, name: str) -> bytes:
-    """The unverified content of a file in a folder. Raises OSError or EvidenceError if it cannot be read."""
-    if (home / name).is_file():
-        return (home / name).read_bytes()
-    return unpacked(name + _PACKED, (home / (name + _PACKED)).read_bytes(), home)
+    """The unverified content of a file in a folder. Raises EvidenceError if it cannot be read."""
+    lying = name if os.path.lexists(home / name) else name + _PACKED
+    try:
+        return unpacked(lying, foreign.read(home / lying, SIZE_LIMIT), home)
+    except ForeignError as error:
+        raise EvidenceError(f"{home / lying}: {error}") from None
 
 
 def packed(files: Mapping[str, bytes], names: Collection[str]) -> dict[str, bytes]:

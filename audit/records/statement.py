@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from audit import foreign
+from audit.foreign import ForeignError
 from audit.records.folder import is_rendered
 
 STATEMENT = "statement.json"
@@ -83,9 +85,9 @@ def agrees(files: Mapping[str, bytes], kind: str, record_file: str, evidence: Co
     rendered after it are not in it.
     """
     try:
-        written = msgspec.json.decode(files[STATEMENT], type=Statement)
+        written = foreign.decode(files[STATEMENT], Statement)
         listed = dict(written.predicate["files"])
-    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError, ValueError):
+    except (ForeignError, KeyError, TypeError, ValueError):
         return False
     rest = {
         name: content

@@ -21,9 +21,9 @@ import msgspec
 from audit.checks.result import Verdict
 from audit.errors import EvidenceError
 from audit.project import Project
-from audit.records import folder, packing, signature, statement
+from audit.records import folder, packing, signature
 from audit.records.currency import Staleness, stale
-from audit.records.kind import Kind
+from audit.records.kind import Kind, as_far_as_possible
 from audit.records.kinds import FILES, KINDS, Record, home_of
 from audit.records.statement import STATEMENT
 
@@ -109,11 +109,9 @@ def _verify(home: Path, project: Project) -> Verification:
     except EvidenceError as error:
         return Verification(home, None, (Flaw("not whole", str(error)),))
     contradictions = [*_unlisted(home, files, kind.digest(record, files))]
-    contradictions += [Flaw("contradictory", what) for what in kind.disagrees(record, files)]
-    contradictions += [Flaw("contradictory", what) for what in _page(home, kind, record, files)]
-    if STATEMENT in files and not statement.agrees(files, kind.name, kind.file, kind.files):
-        contradictions.append(Flaw("contradictory", f"{STATEMENT} does not describe this record"))
-    lacking = [Flaw("not whole", what) for what in kind.lacks(record)]
+    contradictions += [Flaw("contradictory", what) for what in kind.contradictions(record, files)]
+    contradictions += [Flaw("contradictory", what) for what in as_far_as_possible(_page(home, kind, record, files))]
+    lacking = [Flaw("not whole", what) for what in kind.gaps(record)]
     changed = stale(record, project)
     return Verification(
         home, record, (*contradictions, *lacking, *(Flaw("stale", what) for what in changed.told())), changed

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import msgspec
 
+from audit import foreign
 from audit.errors import EvidenceError
+from audit.foreign import ForeignError
 from audit.plan import Backend
 from audit.project import Project
 from audit.records import folder, packing, sanitize
@@ -89,8 +91,8 @@ def _matters(home: Path, operator: str) -> bool:
     for kind in KINDS:
         if packing.lies(home, kind.file):
             try:
-                seen = msgspec.json.decode(packing.read(home, kind.file), type=_RecordGlance)
-            except (msgspec.DecodeError, UnicodeDecodeError, OSError, EvidenceError):
+                seen = foreign.decode(packing.read(home, kind.file), _RecordGlance)
+            except (ForeignError, EvidenceError):
                 return True
             ours = operator in (seen.operator, seen.plan.operator)
             return ours and (kind is sanitize.KIND or seen.summary.verdict != "pass")

@@ -16,8 +16,9 @@ import jinja2
 import msgspec
 from markupsafe import Markup
 
-_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
-_UNSAFE = re.compile(f"[<>&]|{_UNSEEN.pattern}")
+from audit import printable
+
+_UNSAFE = re.compile("[<>&]")
 
 
 @cache
@@ -44,13 +45,13 @@ def template(name: str) -> jinja2.Template:
 def visible(value: object) -> object:
     """A value as it is put into a page: characters that nobody sees in a string become `\\u202e`."""
     if isinstance(value, str) and not isinstance(value, Markup):
-        return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", value)
+        return printable.visible(value)
     return value
 
 
 def json_block(data: object) -> Markup:
     """Data as JSON that may stand inside of a script element: nothing in it can end the element."""
-    text = msgspec.json.encode(data).decode()
+    text = printable.printable_json(msgspec.json.encode(data))
     return Markup(_UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", text))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from audit.capture.store import CaptureStore
 from audit.errors import PlanError
-from audit.plan import Backend, checked_time_limit, planned_variants
+from audit.plan import Backend, captured_axes, checked_time_limit, planned_variants
 from audit.project import Project
 from audit.records.sanitize import TOOLS, SanitizePlan, Tool
 from audit.spec import Case, Line, Operator, Shape
@@ -56,7 +56,7 @@ def _case(project: Project, operator: Operator, shape: Shape, line: Line) -> Cas
                 f"operator {operator.name}: its `sanitize` lines use the capture {line.capture!r}, which needs "
                 f"`captures` in [tool.kernel-audit] and the operator's capture_axes; set both"
             )
-        axes = {**operator.capture_axes(CaptureStore(project.captures).load(line.capture)), **axes}
+        axes = {**captured_axes(operator, shape, line.capture, CaptureStore(project.captures)), **axes}
     return operator.case(
         shape, axes, seed=1, capture=line.capture, probe=line.probe, first_step_only=line.first_step_only
     )

@@ -64,11 +64,12 @@ def test_a_case_without_elements_in_a_record(tmp_path: Path) -> None:
 
 def test_one_empty_buffer_beside_full_ones(tmp_path: Path) -> None:
     extra = 'Buffer("y", "f32", "n", "out"),\n        Buffer("spare", "f32", "part=0", "{role}"),'
+    given = '{"x": r.normal(0, 1, c.n), "spare": np.zeros(0, np.float32)}'
     for role in ("out", "workspace", "in"):
         project = changed(
             tmp_path / role,
             ('Buffer("y", "f32", "n", "out"),', extra.format(role=role)),
-            ('{"x": r.normal(0, 1, c.n)}', '{"x": r.normal(0, 1, c.n), "spare": np.zeros(0, np.float32)}'),
+            *([('{"x": r.normal(0, 1, c.n)}', given)] if role == "in" else []),
         )
         assert any("spare has no elements" in detail for detail in inconclusive(audit(project)).values())
 
@@ -129,7 +130,8 @@ def test_only_bounds_that_do_not_apply_and_no_parent(tmp_path: Path) -> None:
 
 def test_a_probe_without_a_figure(tmp_path: Path) -> None:
     probe = """
-    probes=[Probe("none", lambda c, r: {"x": r.normal(0, 1, c.n)}, lambda c, x, got: Measured(*np.zeros((2, 0)), "i"))],
+    probes=[Probe("none", lambda c, r: {"x": r.normal(0, 1, c.n)},
+                  lambda c, x, got: Measured(*np.zeros((2, 0)), ("i",)))],
     plan={"": [Line({}), Line({}, probe="none")]},"""
     project = changed(tmp_path, more=probe)
     assert inconclusive(audit(project)) == {"probe:none": "the bound measured no element"}

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from audit.cli.crash import describe_crash
 from audit.cli.main import main
+from audit.hooks import PROJECT
 
 from ..conftest import Ran
 
@@ -23,7 +25,19 @@ def test_a_line_of_the_project(softmax_project: Path, audit: Audit) -> None:
     ran = audit(softmax_project, "freeze", "frozen", "--variant", "control")
     (line,) = [number for number, words in enumerate(source.read_text().splitlines(), 1) if "{}[c.n]" in words]
     assert (ran.code, ran.out) == (2, "")
-    assert f"softmax.py:{line}: this line of the project raised KeyError" in ran.err.splitlines()[-1]
+    (last,) = ran.err.splitlines()
+    assert "launches of control raised KeyError" in last
+    assert f"softmax.py:{line})" in last
+
+
+def test_a_line_of_the_project_outside_of_a_hook() -> None:
+    module = {"__name__": f"{PROJECT}softmax"}
+    exec(compile("\n\ndef late(): return {}['n']", "softmax.py", "exec"), module)
+    with pytest.raises(KeyError) as raised:
+        module["late"]()  # type: ignore[operator]
+    sentence, code = describe_crash(raised.value)
+    assert code == 2
+    assert sentence.startswith("softmax.py:3: this line of the project raised KeyError")
 
 
 def test_a_bug_of_this_tool(

@@ -12,13 +12,14 @@ from audit.gate.formats.junit import junit
 from audit.gate.formats.sarif import sarif
 from audit.gate.formats.text import text
 from audit.gate.verdict import Gate
+from audit.printable import printable_json
 
 __all__ = ["FORMATS", "as_json"]
 
 
 def as_json(gate: Gate) -> str:
     """The whole verdict as one JSON object."""
-    return msgspec.json.format(msgspec.json.encode(gate), indent=1).decode()
+    return printable_json(msgspec.json.format(msgspec.json.encode(gate), indent=1))
 
 
 FORMATS: Mapping[str, Callable[[Gate], str]] = {

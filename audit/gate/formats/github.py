@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from audit.gate.verdict import Condition, Gate, GateFinding, worst_first
+from audit.printable import printable
 
 LIMIT = 2**20
 """Bytes of a step summary; GitHub refuses a longer one."""
@@ -72,12 +73,13 @@ def _fitting(lines: list[str], room: int) -> Iterator[str]:
 
 def _escaped(text: str) -> str:
     """One line of Markdown that shows the text as it is."""
+    text = printable(text)
     short = text if len(text) <= _CELL else text[:_CELL] + "…"
     return _SPECIAL.sub(r"\\\1", html.escape(" ".join(short.split()), quote=False))
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return printable(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def _property(text: str) -> str:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 
 from audit.gate.verdict import Condition, Gate
-
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+from audit.printable import printable
 
 
 def junit(gate: Gate) -> str:
@@ -21,7 +19,7 @@ def junit(gate: Gate) -> str:
     }
     suites = ET.Element("testsuites", {"name": "kernel-audit", **counts})
     suite = ET.SubElement(
-        suites, "testsuite", {"name": f"gate {gate.policy}", **counts, "timestamp": gate.started[:19]}
+        suites, "testsuite", {"name": f"gate {_plain(gate.policy)}", **counts, "timestamp": _plain(gate.started[:19])}
     )
     for condition in gate.conditions:
         _case(suite, gate, condition)
@@ -50,5 +48,5 @@ def _case(suite: ET.Element, gate: Gate, condition: Condition) -> None:
 
 
 def _plain(text: str) -> str:
-    """Without the characters that XML cannot hold."""
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    """The text with its control characters escaped, which XML could not hold either."""
+    return printable(text)

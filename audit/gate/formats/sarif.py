@@ -13,6 +13,7 @@ from urllib.parse import quote
 import msgspec
 
 from audit.gate.verdict import Condition, Gate, GateFinding, Place, worst_first
+from audit.printable import printable, printable_json
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _ROOT = "%SRCROOT%"
@@ -48,9 +49,8 @@ def sarif(gate: Gate) -> str:
         "columnKind": "unicodeCodePoints",
         "results": results,
     }
-    return msgspec.json.format(
-        msgspec.json.encode({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}), indent=1
-    ).decode()
+    log = {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+    return printable_json(msgspec.json.format(msgspec.json.encode(log), indent=1))
 
 
 def _of_finding(found: GateFinding) -> dict[str, Any]:
@@ -59,14 +59,14 @@ def _of_finding(found: GateFinding) -> dict[str, Any]:
         "ruleId": found.rule,
         "kind": "fail",
         "level": found.level,
-        "message": {"text": found.message},
+        "message": {"text": printable(found.message)},
         "locations": [_location(first)],
         "partialFingerprints": _fingerprints(found.fingerprint),
         "properties": {"variant": found.variant, "case": found.case, "evidence": found.evidence},
     }
     if others:
         result["relatedLocations"] = [
-            {**_location(place), "id": number, "message": {"text": place.what or place.file}}
+            {**_location(place), "id": number, "message": {"text": printable(place.what or place.file)}}
             for number, place in enumerate(others, start=1)
         ]
     if found.accepted:
@@ -80,7 +80,9 @@ def _of_condition(condition: Condition) -> dict[str, Any]:
         "ruleId": f"gate/{condition.name.split()[0]}",
         "kind": "fail",
         "level": "error" if condition.verdict == "fail" else "warning",
-        "message": {"text": f"{condition.verdict}: {about}{f'. {condition.detail}' if condition.detail else ''}"},
+        "message": {
+            "text": printable(f"{condition.verdict}: {about}{f'. {condition.detail}' if condition.detail else ''}")
+        },
         "locations": [_location(Place("pyproject.toml"))],
         "partialFingerprints": _fingerprints(hashlib.sha256(condition.name.encode()).hexdigest()[:16]),
         "properties": {"path": condition.path},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from audit.gate.verdict import Condition, Gate, GateFinding, worst_first
+from audit.printable import printable
 
 _SHOWN = 20
 
@@ -39,8 +40,3 @@ def _finding(found: GateFinding, *, verbose: bool) -> list[str]:
     return [f"{found.level:12} {found.rule}: {found.message}", f"{'':13}{place} fingerprint {found.fingerprint}"] + (
         found.entry.splitlines() if verbose else []
     )
-
-
-def printable(text: str) -> str:
-    """The text without what moves a terminal's cursor or reorders text: names in records may be anybody's."""
-    return "".join(each if each.isprintable() or each == "\n" else "\N{REPLACEMENT CHARACTER}" for each in text)

@@ -244,6 +244,11 @@ def observe(
         lines = output.output.strip().splitlines()
         troubles.append(f"no report: {lines[0] if lines else f'exit status {output.exit_code}'}")
     troubles.extend(line for line in output.report if line.startswith("refused "))
+    try:
+        launches = sum(count.entry in entries for count in child.launches(output.report))
+    except ValueError:
+        launches = 0
+        troubles.append("the target's report has a malformed `launch` line")
     findings = parsed.findings
     if not findings and set(troubles) <= compute_output.CONSEQUENCES:
         findings = tuple(_crash(tool, entries, output))
@@ -254,7 +259,7 @@ def observe(
         reported=parsed.reported,
         findings=findings,
         troubles=tuple(troubles),
-        launches=sum(count.entry in entries for count in child.launches(output.report)),
+        launches=launches,
         seconds=output.seconds,
     )
 

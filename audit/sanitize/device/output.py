@@ -8,18 +8,20 @@ manual of 2026.4.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
-from xml.etree import ElementTree
 
 import msgspec
 
+from audit import foreign
+from audit.foreign import ForeignError
 from audit.records.sanitize import Severity, Tool, ToolFinding
 from audit.sanitize.collapse import NOBODY, Frame, Names, RawReport, Taking, collapsed, plain
 from audit.sanitize.ranges import point
 
+_LONGEST = 2**16  # characters of a line
+_NUMBER = re.compile(r"\d{19}")
 _PREFIX = "========="
 _TITLE = "COMPUTE-SANITIZER"
 CONSEQUENCES = frozenset({"Target application returned an error", "Error: process didn't terminate successfully"})
@@ -124,7 +126,9 @@ def _lines(text: str) -> tuple[list[_Line], list[str]]:
     lines, troubles = [], []
     for number, line in enumerate(text.split("\n")):
         rest = line.removeprefix(_PREFIX)
-        if line and (rest == line or (rest and not rest.startswith(" ")) or not line.isprintable()):
+        if len(line) > _LONGEST or _NUMBER.search(line):
+            troubles.append(f"a line that is too long, or has too long a number: {line[:200]!r}")
+        elif line and (rest == line or (rest and not rest.startswith(" ")) or not line.isprintable()):
             troubles.append(f"unknown line: {line[:200]!r}")
         elif rest.strip():
             lines.append(_Line(number, len(rest) - len(rest.lstrip()) - 1, rest.strip()))
@@ -248,8 +252,8 @@ def _joined(records: Sequence[RawReport]) -> list[RawReport]:
 def _records_of(xml: str) -> int | None:
     """The number of records in an XML report; None unless it is a well-formed report."""
     try:
-        root = ElementTree.parse(io.StringIO(xml)).getroot()
-    except (ElementTree.ParseError, LookupError, ValueError):  # LookupError: an unknown encoding
+        *_, (_, root, _) = foreign.xml_events(xml)
+    except ForeignError:
         return None
     if root.tag != "ComputeSanitizerOutput" or any(child.tag != "record" for child in root):
         return None

@@ -14,6 +14,8 @@ from audit.records.sanitize import Tool
 from audit.sanitize.collapse import NOBODY, Frame, Names, RawReport, Taking, memory_of
 from audit.sanitize.ranges import point
 
+_LONGEST = 2**16  # characters of a line
+_NUMBER = re.compile(r"\d{19}")
 _SHOWN = 200  # characters of an unknown line
 
 _FRAME = re.compile(r"    #\d+ (?:0x[0-9a-f]+ in |0x[0-9a-f]+ +(?=\())?(.+)")
@@ -81,7 +83,7 @@ class _Log:
     """The lines of a log, read from its start. Each run of unknown lines becomes one trouble."""
 
     def __init__(self, text: str, known: Collection[str]) -> None:
-        self.lines, self.at, self._known = text.split("\n"), 0, known
+        self.lines, self.at, self._known = [*map(readable, text.split("\n"))], 0, known
         self.troubles: list[str] = []
         self._odd: list[str] = []
 
@@ -117,6 +119,11 @@ class _Log:
         while self.at < len(self.lines) and not ends(self.lines[self.at]):
             self.at += 1
         return [line for line in self.lines[start : self.at] if line not in self._known]
+
+
+def readable(line: str) -> str:
+    """The line, unless it is longer, or holds a longer number, than any that a sanitizer writes."""
+    return line if len(line) <= _LONGEST and not _NUMBER.search(line) else f"unreadable: {line[:_SHOWN]}"
 
 
 def parse(tool: Tool, text: str, names: Names, known: Collection[str]) -> LogSummary:

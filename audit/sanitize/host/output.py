@@ -17,7 +17,7 @@ from audit.records.sanitize import Observation, Side
 from audit.sanitize.collapse import Names, RawReport, collapsed
 from audit.sanitize.host import log as host_text
 from audit.sanitize.host import valgrind as host_valgrind
-from audit.sanitize.host.log import LogSummary
+from audit.sanitize.host.log import LogSummary, readable
 from audit.sanitize.host.tools import FOUND, HostRun
 from audit.sanitize.ranges import Point, point
 
@@ -40,7 +40,8 @@ _CALLED = re.compile(
     r"(?: with mask (?P<mask>0x[0-9a-f]+))?.*"
 )
 _ASSERTED = re.compile(r"(?P<file>[^ ]+):(?P<line>\d+): .+")
-_LANES = 32
+_SPAN = re.compile(r"(\d+)(?:-(\d+))?")
+_LANES, _MOST_THREADS = 32, 1024
 
 
 def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observation:
@@ -55,7 +56,7 @@ def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observation
     records = list(summary.records)
     troubles = list(summary.troubles)
     for line in errors[:1]:
-        if record := _failure(line, run.report, bundle, names):
+        if readable(line) == line and (record := _failure(line, run.report, bundle, names)):
             records.append(record)
         else:
             troubles.append(line)
@@ -182,8 +183,8 @@ def _barrier(at: re.Match[str]) -> str:
 
 def _numbers(text: str) -> list[int]:
     """The numbers of `0-31, 40`."""
-    ends = [[int(end) for end in part.split("-")] for part in text.split(", ") if part.strip()]
-    return [number for end in ends for number in range(end[0], end[-1] + 1)]
+    ends = [(int(low), int(high or low)) for low, high in _SPAN.findall(text)]
+    return [number for low, high in ends for number in range(low, min(high, _MOST_THREADS - 1) + 1)]
 
 
 def _running_block(report: Sequence[str], bundle: Bundle) -> tuple[int, int, int] | None:

@@ -6,11 +6,12 @@ it lists. A truncated XML keeps the errors before the cut.
 
 from __future__ import annotations
 
-import io
 import re
 from xml.etree import ElementTree
-from xml.etree.ElementTree import Element, ParseError
+from xml.etree.ElementTree import Element
 
+from audit import foreign
+from audit.foreign import ForeignError
 from audit.sanitize.collapse import NOBODY, Frame, Names, RawReport, memory_of
 from audit.sanitize.host.log import LogSummary
 
@@ -52,15 +53,13 @@ def parse(text: str, names: Names) -> LogSummary:
 def _elements(text: str) -> tuple[list[Element], list[str]]:
     """The complete elements directly below the root, and the problems of the text."""
     elements: list[Element] = []
-    depth = 0
     try:
-        for event, element in ElementTree.iterparse(io.StringIO(text), ("start", "end")):
-            depth += 1 if event == "start" else -1
+        for event, element, depth in foreign.xml_events(text):
             if depth == 0 and element.tag != "valgrindoutput":
                 return [], [f"expected valgrind's report to be <valgrindoutput>, but got <{element.tag}>"]
             if event == "end" and depth == 1:
                 elements.append(element)
-    except (ParseError, LookupError, ValueError) as error:  # LookupError: an unknown encoding
+    except ForeignError as error:
         return elements, [f"valgrind's report is malformed: {error}"]
     return elements, []
 
@@ -94,7 +93,7 @@ def _what(kind: str, text: str, stack: list[Frame]) -> str:
     """The access in words. The runtime's check stands for a load by the kernel; its name has the size."""
     for frame in stack:
         if load := _LOAD.fullmatch(frame.function.partition("(")[0]):
-            size = int(load["plain"] or 0) or int(load["atomic"]) // 8
+            size = _number(load["plain"]) or _number(load["atomic"]) // 8
             return f"{'atomic ' if load['atomic'] else ''}read of size {size} bytes"
     if sized := _SIZED.fullmatch(text):
         return f"{sized[1]} of size {sized[2]} bytes"
@@ -117,4 +116,4 @@ def _raw(error: Element) -> str:
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text and text.isascii() and text.isdigit() else 0
+    return int(text) if text and len(text) < 19 and text.isascii() and text.isdigit() else 0

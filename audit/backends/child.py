@@ -38,7 +38,7 @@ def execute(
     report.unlink(missing_ok=True)
     began = time.monotonic()
     finished = processes.run(command, limit, env=env)
-    lines, said = reported(report), told(finished.output, finished.errors)
+    lines, said = reported(report), printed(finished.output, finished.errors)
     if finished.code is None:
         return timed_out(limit, lines, said)
     return understood(finished.code, lines, said, files, time.monotonic() - began)
@@ -73,7 +73,7 @@ def timed_out(limit: float, lines: Sequence[str], said: str) -> TimedOut:
     return TimedOut(limit, f"{last}; it printed: {said}" if said else last)
 
 
-def told(output: bytes, errors: bytes) -> str:
+def printed(output: bytes, errors: bytes) -> str:
     """What a process printed, the first and the last part of it; errors last."""
     parts = [_shortened(stream.decode(errors="replace").strip()) for stream in (output, errors)]
     return "\n".join(filter(None, parts))

@@ -50,7 +50,7 @@ class Worker:
             self._process.stdin.close()
         processes.end(self._process)
         self._process.stdout.close()
-        return child.told(b"", self._errors.content())
+        return child.printed(b"", self._errors.content())
 
     @property
     def ended(self) -> bool:

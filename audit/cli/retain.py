@@ -38,5 +38,5 @@ def command(paths: tuple[Path, ...], into: Path, project_folder: Path) -> None:
             echo(str(retain(home, into)))
         else:
             refused = True
-            echo(f"not kept: {home}: {verification.told()}", err=True)
+            echo(f"not kept: {home}: {verification.describe()}", err=True)
     raise click.exceptions.Exit(FINDINGS if refused else PASS)

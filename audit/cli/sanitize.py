@@ -20,7 +20,7 @@ from audit.cli.terminal import echo, echo_json
 from audit.compile.host import check_arch
 from audit.plan import Backend
 from audit.project import find_project
-from audit.records.sanitize import TOOLS, SanitizeRecord, Tool, ToolCheck, told
+from audit.records.sanitize import TOOLS, SanitizeRecord, Tool, ToolCheck, describe_finding
 from audit.report import pages
 from audit.sanitize import plan as planning
 from audit.sanitize.device.engine import DeviceEngine
@@ -141,7 +141,7 @@ def _findings(checked: ToolCheck) -> Iterator[dict[str, object]]:
         where = [f"{side.file}:{side.line}" for side in finding.sides if side.line]
         yield {
             **run,
-            "detail": told(finding),
+            "detail": describe_finding(finding),
             "measured": str(finding.count),
             "limit": "0",
             "where": " and ".join(where),
@@ -155,7 +155,7 @@ def _text(record: SanitizeRecord, folder: Path) -> str:
     alike: dict[tuple[str, str, tuple[str, ...]], list[ToolCheck]] = {}
     for one in record.checked:
         if one.verdict != "pass":
-            reported = [told(finding) for finding in one.findings if not finding.suppressed]
+            reported = [describe_finding(finding) for finding in one.findings if not finding.suppressed]
             alike.setdefault((one.verdict, one.tool, tuple(reported[:3]) or (one.reason,)), []).append(one)
     for (verdict, tool, sentences), ones in list(alike.items())[:_SHOWN]:
         more = f" and {len(ones) - 1} more" if len(ones) > 1 else ""

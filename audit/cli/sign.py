@@ -37,7 +37,7 @@ def command(paths: tuple[Path, ...], key: Path, project_folder: Path) -> None:
         verification = verify(home, project)
         if not verification.sound:
             refused = True
-            echo(f"not signed: {home}: {verification.told()}", err=True)
+            echo(f"not signed: {home}: {verification.describe()}", err=True)
         elif is_signed(home):
             echo(f"has a signature: {home}", err=True)
         else:

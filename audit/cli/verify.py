@@ -50,7 +50,7 @@ def command(paths: tuple[Path, ...], signers: Path | None, project_folder: Path,
 
 
 def _text(one: Verification) -> str:
-    lines = [f"{_WORD[one.verdict]:12} {one.path}" + ("" if one.flaws else f": {one.told()}")]
+    lines = [f"{_WORD[one.verdict]:12} {one.path}" + ("" if one.flaws else f": {one.describe()}")]
     lines += [f"{'':13}signed by {one.signer}"] if one.signer else []
     lines += [f"{'':13}{flaw.kind}: {flaw.what}" for flaw in one.flaws]
     return "\n".join(lines)

@@ -136,7 +136,7 @@ def _support(
                 verifications[key] = verify(home, project, allowed_signers(project, policy))
             one = verifications[key]
             if not one.sound:
-                objections.append(f"its evidence {path} cannot be used: {one.told()}")
+                objections.append(f"its evidence {path} cannot be used: {one.describe()}")
             elif isinstance(one.record, BenchRecord) and (differing := _differing(one.record, variant.name)):
                 objections.append(f"its evidence {path} timed it with {differing:,} bytes unlike its parent's")
     newest = _newest(variant.name, operator.name, _device(policy), verifications.values())

@@ -19,7 +19,7 @@ from audit.compile.identity import BuildIdentity, sha256_of_file
 from audit.gate.verdict import GateFinding, Place
 from audit.plan import Backend, Plan
 from audit.records.run import Audit
-from audit.records.sanitize import Side, ToolCheck, ToolFinding, told
+from audit.records.sanitize import Side, ToolCheck, ToolFinding, describe_finding
 
 _SHORTENED = 16
 _LONGEST = 200
@@ -104,7 +104,7 @@ def of_session(
             GateFinding(
                 rule=f"{finding.tool}/{finding.kind}",
                 level=finding.severity,
-                message=f"{checked.variant}, {checked.case}: {told(finding)}",
+                message=f"{checked.variant}, {checked.case}: {describe_finding(finding)}",
                 variant=checked.variant,
                 case=checked.case,
                 places=tuple(Place(side.file, side.line, side.what) for side in sides)

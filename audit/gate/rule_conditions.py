@@ -114,7 +114,7 @@ def current_sources(evaluation: Evaluation, name: str, device: Backend, witnesse
     variants = {one.result.variant for one in witnesses}
     stale = [one for one in witnesses if not one.current]
     changed = sorted({one.result.variant for one in stale})
-    sentences = dict.fromkeys(sentence for one in stale for sentence in one.by.stale.told())
+    sentences = dict.fromkeys(sentence for one in stale for sentence in one.by.stale.describe())
     standing: Standing = evaluation.policy.stale if device == "cuda" else "inconclusive"
     return Condition(
         name=name,

@@ -26,7 +26,7 @@ class Staleness(msgspec.Struct, frozen=True):
     builds: tuple[str, ...] = ()
     closure: dict[str, str] = {}
 
-    def told(self) -> tuple[str, ...]:
+    def describe(self) -> tuple[str, ...]:
         """Each changed file or capture with its change."""
         return tuple(
             f"{name} {how}" for name, how in (*self.sources.items(), *self.captures.items(), *self.closure.items())

@@ -174,7 +174,7 @@ def draft(runs: Path, plan: SanitizePlan) -> Draft:
     return Draft(runs, KIND, f"sanitize-{plan.shape}", {PLAN: plan})
 
 
-def told(finding: ToolFinding) -> str:
+def describe_finding(finding: ToolFinding) -> str:
     """A finding in one line: kind, kernel, places and message."""
     places = " and ".join(f"{side.file}:{side.line}" for side in finding.sides if side.line)
     return f"{finding.kind} in {finding.kernel or 'no kernel'}{', ' + places if places else ''}: {finding.message}"

@@ -62,7 +62,7 @@ class Verification:
         """Whether its record can be trusted, possibly for sources that have changed since."""
         return self.record is not None and all(flaw.kind == "stale" for flaw in self.flaws)
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """All flaws with their kinds, or that there are none."""
         if not self.flaws:
             return "complete, unaltered, and of the project's current sources"
@@ -114,7 +114,7 @@ def _verify(home: Path, project: Project) -> Verification:
     lacking = [Flaw("not whole", what) for what in kind.gaps(record)]
     changed = stale(record, project)
     return Verification(
-        home, record, (*contradictions, *lacking, *(Flaw("stale", what) for what in changed.told())), changed
+        home, record, (*contradictions, *lacking, *(Flaw("stale", what) for what in changed.describe())), changed
     )
 
 

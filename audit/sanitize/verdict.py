@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from audit.checks.result import Verdict
-from audit.records.sanitize import Canary, Observation, Tool, told, unproven
+from audit.records.sanitize import Canary, Observation, Tool, describe_finding, unproven
 
 
 def judge_run(tool: Tool, observed: Observation, planned: int, canaries: Sequence[Canary]) -> tuple[Verdict, str]:
@@ -21,7 +21,7 @@ def judge_run(tool: Tool, observed: Observation, planned: int, canaries: Sequenc
     open_ = [finding for finding in observed.findings if not finding.suppressed]
     if open_:
         killed = f" ({_killed(observed)})" if observed.exit_code is None else ""
-        return "fail", f"{_counted(len(open_), 'finding')}{killed}; the first: {told(open_[0])}"
+        return "fail", f"{_counted(len(open_), 'finding')}{killed}; the first: {describe_finding(open_[0])}"
     if reasons := (*unproven(tool, canaries), *doubts(observed, planned)):
         return "inconclusive", "; ".join(reasons)
     if observed.findings:
@@ -71,12 +71,12 @@ def canary(
     details = []
     if not found:
         expected = f"a finding of {' or '.join(sorted(kinds))}" + "".join(f", {file}:{line}" for file, line in missing)
-        shown = told(fault.findings[0]) if fault.findings else "; ".join(doubts(fault, 1)) or "nothing"
+        shown = describe_finding(fault.findings[0]) if fault.findings else "; ".join(doubts(fault, 1)) or "nothing"
         details.append(f"expected {expected}, but got {shown}")
     if not twin_clean:
-        shown = told(twin.findings[0]) if twin.findings else "; ".join(twin_doubts)
+        shown = describe_finding(twin.findings[0]) if twin.findings else "; ".join(twin_doubts)
         details.append(f"the clean twin: {shown}")
-    return Canary(name, tool, found, twin_clean, "; ".join(details) or told(of_kind[0]))
+    return Canary(name, tool, found, twin_clean, "; ".join(details) or describe_finding(of_kind[0]))
 
 
 def _killed(observed: Observation) -> str:

@@ -177,7 +177,7 @@ def test_one_content_under_two_names(whole: Path, home: Path) -> None:
     seal(home)
     seen = verify(home, find_project(whole))
     assert seen.record is None
-    assert "each file once" in seen.told()
+    assert "each file once" in seen.describe()
 
 
 def test_a_bomb_is_not_unpacked(whole: Path, home: Path) -> None:

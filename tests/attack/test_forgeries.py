@@ -38,7 +38,7 @@ def forged(project: Project, place: str, forge: Forge) -> tuple[str, str]:
     (folder,) = [each for each in (project.root / place).iterdir() if (each / "evidence.json").is_file()]
     made.rewrite(folder, forge)
     found = verify(folder, project)
-    return found.verdict, found.told()
+    return found.verdict, found.describe()
 
 
 def each_audit(change: Callable[[Audit], Audit]) -> Forge:

@@ -194,7 +194,7 @@ def test_a_page_that_shows_something_else_contradicts(project: Project) -> None:
         sealed(home, report_html=other)
         found = verify(home, project)
         assert found.verdict == "fail"
-        assert words in found.told()
+        assert words in found.describe()
     sealed(home, report_html=b"<title>pass: of an older version</title>")
     (home / "statement.json").unlink()
     sealed(home)

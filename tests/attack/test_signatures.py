@@ -91,7 +91,7 @@ def test_a_signature_covers_the_whole_record(project: Project, keys: Keys) -> No
     (other / SIGNATURE).write_bytes(signature)
     found = verify(other, project, keys.allowed)
     assert (found.verdict, found.signer, found.sound) == ("fail", "", False)
-    assert "wrong signature" in found.told()
+    assert "wrong signature" in found.describe()
 
 
 def test_an_old_statement_does_not_lend_its_signature(project: Project, keys: Keys) -> None:
@@ -133,7 +133,7 @@ def test_a_wrong_signature_fails(project: Project, keys: Keys, wrong: Callable[[
     wrong(home, keys)
     found = verify(home, project, keys.allowed)
     assert (found.verdict, found.signer) == ("fail", "")
-    assert "wrong signature" in found.told()
+    assert "wrong signature" in found.describe()
 
 
 def test_every_flipped_byte_of_a_signature_fails(project: Project, keys: Keys) -> None:

@@ -109,7 +109,7 @@ def test_what_cannot_be_unpacked_is_told(
     (retained / folders.SUMS).unlink()
     (retained / folders.SUMS).write_bytes(folders.sums({each.name: each.read_bytes() for each in retained.iterdir()}))
     assert verify(retained, project).verdict == "inconclusive"
-    assert said in verify(retained, project).told()
+    assert said in verify(retained, project).describe()
     with pytest.raises(EvidenceError, match=said):
         run_record.KIND.load(retained)
 

@@ -212,12 +212,12 @@ def test_a_session_that_does_not_agree(project: Project) -> None:
     folder = session_in(project)
     good: SanitizeRecord = sanitize.KIND.load(folder)
     change_session(folder, canaries=())
-    assert "no canary of synccheck" in verify(folder, project).told()
+    assert "no canary of synccheck" in verify(folder, project).describe()
     missed = tuple(msgspec.structs.replace(one, launches=1) for one in good.checked)
     change_session(folder, canaries=good.canaries, checked=missed)
-    assert "1 of 2 launches completed" in verify(folder, project).told()
+    assert "1 of 2 launches completed" in verify(folder, project).describe()
     change_session(folder, checked=tuple(msgspec.structs.replace(one, findings=(made.RACE,)) for one in good.checked))
-    assert "1 findings that are not suppressed" in verify(folder, project).told()
+    assert "1 findings that are not suppressed" in verify(folder, project).describe()
     change_session(folder, checked=good.checked[1:])
     assert kinds(folder, project) >= {"contradictory", "not whole"}
     change_session(folder, checked=good.checked)
@@ -242,11 +242,11 @@ def test_a_bench(project: Project, benched: BenchRecord, tmp_path: Path) -> None
     assert next(flaw.what for flaw in found.flaws) == "kernels/q.cu is gone"
     checked = (msgspec.structs.replace(benched.checked[0], differing=3),)
     sealed(folder, bench_json=folders.encode(msgspec.structs.replace(benched, checked=checked)))
-    assert "timed, although 3 bytes of fast differ" in verify(folder, project).told()
+    assert "timed, although 3 bytes of fast differ" in verify(folder, project).describe()
     (point_,) = benched.points
     short = msgspec.structs.replace(point_, pairs=(pair(a="fast", b="fast", b_ms=(0.5,)),))
     sealed(folder, bench_json=folders.encode(msgspec.structs.replace(benched, points=(short,))))
-    assert "expected 5 trials" in verify(folder, project).told()
+    assert "expected 5 trials" in verify(folder, project).describe()
 
 
 def test_a_changed_source_is_stale_and_named(project: Project, audit: Callable[..., Ran]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from audit.records import sanitize as store
-from audit.records.sanitize import SanitizeRecord, told
+from audit.records.sanitize import SanitizeRecord, describe_finding
 from audit.sanitize.canaries.planted import CANARIES
 
 from ..conftest import ROOT, Ran
@@ -48,7 +48,7 @@ def test_a_barrier_taken_out_exits_1_with_both_lines(own_project: Path, audit: A
     (checked,) = session(ran).checked
     (race,) = checked.findings
     assert {(side.file, side.line) for side in race.sides} == {(SOURCE, written), (SOURCE, read)}
-    assert told(race) in ran.out
+    assert describe_finding(race) in ran.out
 
 
 def test_without_the_sanitizer_s_library_nothing_is_clean(audit: Audit, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from audit.records.sanitize import Canary, Observation, Side, Tool, ToolFinding, told
+from audit.records.sanitize import Canary, Observation, Side, Tool, ToolFinding, describe_finding
 from audit.sanitize.verdict import canary, doubts, judge_run
 
 FINDING = ToolFinding(
@@ -117,5 +117,8 @@ def test_what_a_canary_lacks_is_told() -> None:
 
 
 def test_a_finding_without_a_place_is_told() -> None:
-    assert told(msgspec.structs.replace(FINDING, sides=(), kernel="")) == "race in no kernel: Potential RAW hazard"
+    assert (
+        describe_finding(msgspec.structs.replace(FINDING, sides=(), kernel=""))
+        == "race in no kernel: Potential RAW hazard"
+    )
     assert doubts(CLEAN, 4) == ()

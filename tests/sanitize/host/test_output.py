@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.backends import Completed, Crashed, TimedOut
-from audit.records.sanitize import Canary, Observation, Tool, ToolFinding, told
+from audit.records.sanitize import Canary, Observation, Tool, ToolFinding, describe_finding
 from audit.sanitize.canaries.planted import CANARIES, CanaryKernel
 from audit.sanitize.collapse import Names, plain
 from audit.sanitize.verdict import canary, judge_run
@@ -403,7 +403,7 @@ def test_a_run_that_was_killed_keeps_what_it_found_and_is_no_finding_by_itself()
     assert len(observed.findings) == 1
     assert judge_run("racecheck", observed, 1, ()) == (
         "fail",
-        f"1 finding (killed at its limit of 9 s); the first: {told(observed.findings[0])}",
+        f"1 finding (killed at its limit of 9 s); the first: {describe_finding(observed.findings[0])}",
     )
     name = "racecheck-race-between-warps-clean"
     quiet = host_recording(name)

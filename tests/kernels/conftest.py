@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.conftest import Ran
+from ..conftest import Ran
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from audit.compile.host import TARGETS
 from audit.compile.tensor_cores import model_of
 from audit.errors import CompileError, ToolMissing
 from audit.project import find_project
-from tests.conftest import full_run
+
+from ..conftest import full_run
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from audit.project import find_project
-from tests.kernels.include_closure import include_closure
+
+from .include_closure import include_closure
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = find_project(ROOT)

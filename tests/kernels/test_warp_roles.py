@@ -9,7 +9,8 @@ import pytest
 
 from audit.backends import Completed
 from audit.project import find_project
-from tests.kernels.one_block import run_one_block
+
+from .one_block import run_one_block
 
 ROOT = Path(__file__).resolve().parents[2]
 GROUPED = find_project(ROOT).operators["grouped"]

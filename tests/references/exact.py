@@ -9,7 +9,8 @@ from typing import Any
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
-from project_references import paging
+
+from .project_references import paging
 
 DIGITS = 50
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from paged_case import NAN_CODE, PagedCase
-from project_references import contract, merge, splits, wrong_steps
+
+from .paged_case import NAN_CODE, PagedCase
+from .project_references import contract, merge, splits, wrong_steps
 
 Array = np.ndarray
 

@@ -6,7 +6,7 @@ Written from kernels/CONTRACT.md, with the roundings of `slow_contract`; zeros h
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 
-from slow_contract import ZERO, exp, f32, fma
+from .slow_contract import ZERO, exp, f32, fma
 
 LOWEST = Fraction(-100000002004087734272)  # the binary32 next to -1e20
 FLOOR = Fraction(-80)

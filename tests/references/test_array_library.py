@@ -5,15 +5,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import exact
 import numpy as np
 import pytest
-from paged_case import PagedCase, paged_case
-from project_references import array_library, attention, fp64, mutations, omissions, scalar_fp64, splits
-from test_mutations import GROUPED, POISON, SCALAR, caught_by, got_of
 
 from audit.project import find_project
 from audit.spec import kernels_on_gpu
+
+from . import exact
+from .paged_case import PagedCase, paged_case
+from .project_references import array_library, attention, fp64, mutations, omissions, scalar_fp64, splits
+from .test_mutations import GROUPED, POISON, SCALAR, caught_by, got_of
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 TORCH = array_library.TorchLibrary("cpu")

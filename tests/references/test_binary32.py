@@ -2,9 +2,10 @@
 
 import mpmath
 import numpy as np
-from project_references import binary32
 
 from audit import formats
+
+from .project_references import binary32
 
 ULP_LIMIT = 0.9035
 

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from paged_case import NAN_CODE, PagedCase, paged_case
-from project_references import domain
 
 from audit.errors import InputError
+
+from .paged_case import NAN_CODE, PagedCase, paged_case
+from .project_references import domain
 
 CASE = paged_case(70, rows=3, lengths=[0, 70, 35])
 

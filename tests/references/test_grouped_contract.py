@@ -4,9 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import slow_contract
-from paged_case import PagedCase, paged_case
-from project_references import binary32, contract, merge, paging, splits, tensor_core
+
+from . import slow_contract
+from .paged_case import PagedCase, paged_case
+from .project_references import binary32, contract, merge, paging, splits, tensor_core
 
 Array = np.ndarray
 

@@ -2,11 +2,12 @@
 
 import tracemalloc
 
-import exact
 import numpy as np
 import pytest
-from paged_case import PagedCase, paged_case
-from project_references import attention, fp64, paging, splits
+
+from . import exact
+from .paged_case import PagedCase, paged_case
+from .project_references import attention, fp64, paging, splits
 
 
 def grouped(case: PagedCase) -> object:

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from paged_case import PagedCase, paged_case
-from project_references import (
+
+from .paged_case import PagedCase, paged_case
+from .project_references import (
     bounds,
     contract,
     fp64,

@@ -4,8 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import slow_contract
-from project_references import tensor_core
+
+from . import slow_contract
+from .project_references import tensor_core
 
 Array = np.ndarray
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from paged_case import PagedCase, paged_case
-from project_references import bounds, fp64, omissions, paging, scalar_fp64
+
+from .paged_case import PagedCase, paged_case
+from .project_references import bounds, fp64, omissions, paging, scalar_fp64
 
 
 def share(case: PagedCase) -> float:

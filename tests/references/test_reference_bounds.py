@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 import numpy as np
-import planted_faults
 import pytest
-from paged_case import PagedCase, paged_case
-from planted_faults import FAULTS, Result
-from project_references import bounds, fp64, splits
+
+from . import planted_faults
+from .paged_case import PagedCase, paged_case
+from .planted_faults import FAULTS, Result
+from .project_references import bounds, fp64, splits
 
 Array = np.ndarray
 

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-import slow_contract
-import slow_scalar
-from paged_case import PagedCase, paged_case
-from project_references import paging, scalar_contract, splits
+
+from . import slow_contract, slow_scalar
+from .paged_case import PagedCase, paged_case
+from .project_references import paging, scalar_contract, splits
 
 Array = np.ndarray
 DIMS = (0, 17, 31)

@@ -4,11 +4,12 @@ import tracemalloc
 from collections.abc import Callable
 from dataclasses import replace
 
-import exact
 import numpy as np
 import pytest
-from paged_case import PagedCase, paged_case
-from project_references import (
+
+from . import exact
+from .paged_case import PagedCase, paged_case
+from .project_references import (
     attention,
     bounds,
     scalar_bounds,
@@ -17,7 +18,7 @@ from project_references import (
     splits,
     wrong_steps,
 )
-from test_grouped_fp64 import direct
+from .test_grouped_fp64 import direct
 
 Array = np.ndarray
 Result = scalar_contract.ScalarContract

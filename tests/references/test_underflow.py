@@ -1,11 +1,14 @@
 """The loss of small probabilities: the derivation of references/underflow.py, and sound kernels that need it."""
 
 import numpy as np
-import planted_faults
 import pytest
-from paged_case import PagedCase, paged_case
-from planted_faults import FAULTS, Result
-from project_references import (
+
+from audit import formats
+
+from . import planted_faults
+from .paged_case import PagedCase, paged_case
+from .planted_faults import FAULTS, Result
+from .project_references import (
     bounds,
     contract,
     fp64,
@@ -16,8 +19,6 @@ from project_references import (
     tensor_core,
     underflow,
 )
-
-from audit import formats
 
 Array = np.ndarray
 

@@ -11,7 +11,8 @@ from audit.records.sanitize import TOOLS, Observation, Side, Tool, ToolFinding
 from audit.sanitize.device import canaries as compute_canaries
 from audit.sanitize.device import compute_sanitizer
 from audit.sanitize.device.compute_sanitizer import FOUND, Installation, Work
-from tests.backends.test_cuda import by_hand
+
+from ...backends.test_cuda import by_hand
 
 INSTALLED = Installation(Path("compute-sanitizer"), "2026.4.0.0", frozenset({"--initcheck-address-space"}))
 BUILD = by_hand()

@@ -31,8 +31,9 @@ from audit.sanitize.device.compute_sanitizer import (
 )
 from audit.sanitize.verdict import judge_run
 from audit.spec import Source, Variant
-from tests.backends.test_cuda import SCALE, by_hand, launch, lay
-from tests.sanitize.device.recordings import FOLDER, NAMES, SOURCES, recording
+
+from ...backends.test_cuda import SCALE, by_hand, launch, lay
+from .recordings import FOLDER, NAMES, SOURCES, recording
 
 RELEASES = ("2025.3.1.0", "2026.4.0.0")
 STAND_IN = (

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from audit.records.sanitize import ToolFinding
 from audit.sanitize.device.output import CONSEQUENCES, Report, parse
-from tests.sanitize.device.recordings import NAMES, SOURCES, recording
+
+from .recordings import NAMES, SOURCES, recording
 
 ALL, WARP_0, BLOCK = "(0..63,0,0)", "(0..31,0,0)", "(0,0,0)"
 OUT, READ, WRITE = "out-of-bounds", "read of size 4 bytes", "write of size 4 bytes"

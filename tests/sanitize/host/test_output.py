@@ -12,7 +12,8 @@ from audit.records.sanitize import Canary, Observation, Tool, ToolFinding, descr
 from audit.sanitize.canaries.planted import CANARIES, CanaryKernel
 from audit.sanitize.collapse import Names, plain
 from audit.sanitize.verdict import canary, judge_run
-from tests.sanitize.host.recordings import NAMES, SOURCES, host_recording
+
+from .recordings import NAMES, SOURCES, host_recording
 
 BLOCK = "(0,0,0)"
 READ, WRITE = "read of size 4 bytes", "write of size 4 bytes"

@@ -168,7 +168,7 @@ def encode_input(buffer: Buffer, case: Case, inputs: Inputs) -> memoryview:
     return input_array(buffer, case, inputs).data
 
 
-def read(path: Path, slot: Slot) -> Snapshot:
+def read_slot(path: Path, slot: Slot) -> Snapshot:
     """Read a buffer's file, or a copy of it, and compare its guards with the ones that `create` wrote.
 
     The data of a large file are mapped read-only and stay valid after the file is unlinked.

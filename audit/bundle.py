@@ -97,7 +97,7 @@ _LOW_STEP = "restore"
 """Its bytes must be those of `live`, so that it is the place for the third kind of poison."""
 
 
-def write(
+def write_bundle(
     folder: Path,
     operator: Operator,
     variant: Variant,
@@ -120,7 +120,7 @@ def write(
         case=case.id,
         variant=variant.name,
         slots=slots,
-        launches=tuple(resolve(launch, variant, buffers, inputs) for launch in launches_of(variant, case)),
+        launches=tuple(resolve_launch(launch, variant, buffers, inputs) for launch in launches_of(variant, case)),
         steps=tuple(
             _step(folder, index, name, changes, salt, slots, buffers, case, arm.poison)
             for index, (name, changes) in enumerate(steps.items())
@@ -161,7 +161,7 @@ def _step(
     return BundledStep(name, loads, poison)
 
 
-def resolve(launch: Launch, variant: Variant, buffers: Sequence[Buffer], inputs: Inputs) -> BundledLaunch:
+def resolve_launch(launch: Launch, variant: Variant, buffers: Sequence[Buffer], inputs: Inputs) -> BundledLaunch:
     """A launch with its arguments resolved to buffers and bits. Raises ProjectError for an argument it cannot pass."""
     try:
         grid, block = _three(launch.grid), _three(launch.block)

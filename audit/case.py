@@ -14,7 +14,7 @@ from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
 from audit.compile.identity import BuildIdentity
 from audit.declaration import arrays_of, ask, launches_of
-from audit.execution import CaseInputs, execute
+from audit.execution import CaseInputs, execute_variant
 from audit.inputs import case_inputs, load_capture
 from audit.metrics import metrics
 from audit.opened_files import collected_in_a_case
@@ -57,7 +57,9 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
     share: OmissionShare | None = None
     for planned in plan.variants:
         began = time.monotonic()
-        view = execute(project, plan, planned, prepared, views[planned.parent] if planned.parent else None, threads)
+        view = execute_variant(
+            project, plan, planned, prepared, views[planned.parent] if planned.parent else None, threads
+        )
         views[planned.label] = view
         arguments += _arguments(planned.label, view)
         results = _check(view)

@@ -69,7 +69,7 @@ class ArmOutcome:
     final_inputs: Mapping[str, Snapshot] = field(default_factory=dict)
 
 
-def execute(
+def execute_variant(
     project: Project, plan: Plan, planned: PlannedVariant, prepared: CaseInputs, parent: View | None, threads: int
 ) -> View:
     """Execute the arms of a variant. The first that does not complete ends the series and is the view's outcome."""
@@ -118,7 +118,7 @@ def _execute_arm(
         first = next(iter(loads))
         loads = {first: loads[first]}
     with scratch_folder(_memory(prepared)) as folder:
-        manifest = bundle.write(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
+        manifest = bundle.write_bundle(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
         outcomes, build = _build_and_run(project, plan, variant, folder, manifest, modes, threads)
         executions = []
         for outcome in outcomes:
@@ -127,7 +127,7 @@ def _execute_arm(
             executions.append(ArmExecution(outcome, _steps(manifest, outcome, prepared)))
         inputs = [slot for slot in manifest.slots if slot.role == "in"]
         return ArmOutcome(
-            manifest, build, executions, None, {slot.name: arena.read(folder / slot.file, slot) for slot in inputs}
+            manifest, build, executions, None, {slot.name: arena.read_slot(folder / slot.file, slot) for slot in inputs}
         )
 
 
@@ -135,7 +135,7 @@ def _steps(manifest: Bundle, outcome: Completed, prepared: CaseInputs) -> list[S
     steps = []
     for step in manifest.steps:
         files = outcome.files[step.name]
-        snapshots = {name: arena.read(path, manifest.slot(name)) for name, path in files.items()}
+        snapshots = {name: arena.read_slot(path, manifest.slot(name)) for name, path in files.items()}
         inputs, expected = prepared.steps[step.name], prepared.references[step.name]
         steps.append(Step(step.name, inputs, snapshots, step.poison, expected))
     return steps

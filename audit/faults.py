@@ -99,7 +99,7 @@ def try_all(
     return trials
 
 
-def matrix(trials: Sequence[Trial]) -> str:
+def trial_matrix(trials: Sequence[Trial]) -> str:
     """A text table of faults and checks: the number of failed results, with the named check in brackets."""
     checks = [check for check in _ON_CPU if any(check in (*trial.failed, _named(trial)) for trial in trials)]
     width = max(len(trial.fault.name) for trial in trials)
@@ -176,6 +176,6 @@ def third(faults: Sequence[Fault], turn: int) -> list[Fault]:
     return list(faults[turn % 3 :: 3])
 
 
-def summary(trials: Sequence[Trial]) -> Mapping[str, int]:
+def trial_counts(trials: Sequence[Trial]) -> Mapping[str, int]:
     """The numbers of faults tried and caught."""
     return {"tried": len(trials), "caught": sum(trial.caught for trial in trials)}

@@ -14,7 +14,7 @@ from audit.compile.host import check_arch
 from audit.declaration import ask
 from audit.errors import PlanError
 from audit.project import Project
-from audit.revision import project_at, resolve
+from audit.revision import project_at, resolve_revision
 from audit.spec import AxisValue, Case, Line, Operator, Shape, Variant
 
 Backend = Literal["host", "cuda"]
@@ -266,7 +266,7 @@ def _against(
     """Make each variant's parent the same variant at `revision`, if it existed then."""
     if revision is None:
         return variants
-    commit = resolve(project, revision)
+    commit = resolve_revision(project, revision)
     then = project_at(project, commit).operators.get(operator.name)
     existed = {variant.name for variant in then.variants} if then else set()
     if not existed & {variant.name for variant in variants}:

@@ -61,7 +61,7 @@ class Excerpt:
             self._last = (self._last + part[room:])[-_PART:]
 
 
-def run(
+def run_process(
     command: Sequence[str | Path], limit: float, *, cwd: Path | None = None, env: Mapping[str, str] | None = None
 ) -> Finished:
     """Run a program for at most `limit` seconds.

@@ -29,7 +29,7 @@ _REFUSED = {"120000": "a symbolic link", "160000": "a submodule"}
 _BLOCK = 2**20
 
 
-def resolve(project: Project, revision: str) -> str:
+def resolve_revision(project: Project, revision: str) -> str:
     """The commit that a revision names. Raises PlanError if there is none."""
     if revision.startswith("-"):
         raise PlanError(f"--against: expected a git revision, but got {revision!r}")

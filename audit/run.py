@@ -20,7 +20,7 @@ from audit.project import Project
 from audit.records import machine
 from audit.records.closure import closure_of
 from audit.records.folder import add_pages
-from audit.records.run import SCHEMA, Audit, RunRecord, draft, summarize
+from audit.records.run import SCHEMA, Audit, RunRecord, draft, summarize_run
 from audit.report import pages
 from audit.scratch import sweep
 from audit.spec import Operator
@@ -57,12 +57,12 @@ def run(
         command=command,
         commit=machine.commit(project.root),
         plan=plan,
-        machine=machine.describe(cuda.require_device().described() if plan.backend == "cuda" else None),
+        machine=machine.describe_machine(cuda.require_device().described() if plan.backend == "cuda" else None),
         builds={key: build for outcome in outcomes for key, build in outcome.builds.items()},
         cases=tuple(outcome.record for outcome in outcomes),
         audits=audits,
         exposures=exposures,
-        summary=summarize(plan, audits, exposures, round(time.monotonic() - began, 2), pairs),
+        summary=summarize_run(plan, audits, exposures, round(time.monotonic() - began, 2), pairs),
         closure=closure_of(project, plan.operator, {name for outcome in outcomes for name in outcome.opened}),
     )
     path = folder.finish(record)

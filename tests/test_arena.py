@@ -31,8 +31,8 @@ def laid(tmp_path: Path) -> tuple[Path, dict[str, arena.Slot]]:
 def test_untouched_files_have_whole_guards_and_their_data(laid: tuple[Path, dict[str, arena.Slot]]) -> None:
     folder, slots = laid
     for slot in slots.values():
-        assert arena.read(folder / slot.file, slot).broken_guards == ()
-    x = arena.typed(arena.read(folder / "x.bin", slots["x"]), BUFFERS[0], CASE)
+        assert arena.read_slot(folder / slot.file, slot).broken_guards == ()
+    x = arena.typed(arena.read_slot(folder / "x.bin", slots["x"]), BUFFERS[0], CASE)
     assert x.dtype == np.float32
     np.testing.assert_array_equal(x, INPUTS["x"])
 
@@ -47,7 +47,7 @@ def test_one_changed_byte_around_a_buffer_is_found(laid: tuple[Path, dict[str, a
         old = file.read(1)[0]
         file.seek(slot.offset + where)
         file.write(bytes([old ^ 1]))
-    assert arena.read(folder / slot.file, slot).broken_guards == (where,)
+    assert arena.read_slot(folder / slot.file, slot).broken_guards == (where,)
 
 
 def test_what_lies_behind_a_buffer_is_what_was_asked_for(laid: tuple[Path, dict[str, arena.Slot]]) -> None:
@@ -144,7 +144,7 @@ def test_a_sparse_input_costs_neither_memory_nor_disk(tmp_path: Path, large: Inp
         digest = arena.input_digest(large)
         arena.create(tmp_path, [slot], large, CASE, LARGE)
         status = (tmp_path / slot.file).stat()
-        snapshot = arena.read(tmp_path / slot.file, slot)
+        snapshot = arena.read_slot(tmp_path / slot.file, slot)
         (tmp_path / slot.file).unlink()
         assert list(sparse.differing(snapshot.data, arena.input_array(LARGE[0], CASE, large))) == []
     assert growth.bytes < 32 << 20
@@ -165,7 +165,7 @@ def test_one_changed_byte_of_a_sparse_file_is_found(tmp_path: Path, large: Input
         old = file.read(1)[0]
         file.seek(slot.offset + where)
         file.write(bytes([old ^ 4]))
-    snapshot = arena.read(tmp_path / slot.file, slot)
+    snapshot = arena.read_slot(tmp_path / slot.file, slot)
     changed = [int(at) for positions in sparse.differing(snapshot.data, large["far"]) for at in positions]
     inside = 0 <= where < slot.size
     assert changed == ([where] if inside else [])
@@ -189,7 +189,7 @@ def test_a_large_input_is_not_copied(tmp_path: Path) -> None:
     (slot,) = arena.lay_out([buffer], CASE, "s")
     with Growth() as growth:
         arena.create(tmp_path, [slot], inputs, CASE, [buffer])
-        snapshot = arena.read(tmp_path / slot.file, slot)
+        snapshot = arena.read_slot(tmp_path / slot.file, slot)
         arena.input_digest(inputs)
         assert list(sparse.differing(snapshot.data, inputs["x"])) == []
     assert growth.bytes < 16 << 20

@@ -34,11 +34,11 @@ def variant(*args: object, grid: tuple[int, ...] = (3,), launches: int = 1) -> V
 
 def written(folder: Path, *args: object, steps: dict[str, dict[str, object]] | None = None, **more: object) -> Bundle:
     made = variant(*args)
-    return bundle.write(folder, operator(), made, CASE, INPUTS, steps or {"live": {}}, **more)  # type: ignore[arg-type]
+    return bundle.write_bundle(folder, operator(), made, CASE, INPUTS, steps or {"live": {}}, **more)  # type: ignore[arg-type]
 
 
 def arguments(*args: object) -> tuple[Argument, ...]:
-    return bundle.resolve(variant(*args).launches(CASE)[0], variant(), BUFFERS, INPUTS).args
+    return bundle.resolve_launch(variant(*args).launches(CASE)[0], variant(), BUFFERS, INPUTS).args
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_an_argument_that_no_launch_can_take_is_refused(args: tuple[object, ...]
 @pytest.mark.parametrize("grid", [(), (1, 2, 3, 4), (0,), (3, -1)])
 def test_a_grid_that_is_none_is_refused(tmp_path: Path, grid: tuple[int, ...]) -> None:
     with pytest.raises(ProjectError, match="expected one to three positive extents"):
-        bundle.write(tmp_path, operator(), variant(grid=grid), CASE, INPUTS, {"live": {}})
+        bundle.write_bundle(tmp_path, operator(), variant(grid=grid), CASE, INPUTS, {"live": {}})
 
 
 def test_extents_that_are_left_out_are_one(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_without_a_launch_or_a_step_there_is_nothing_to_run(tmp_path: Path) -> N
         folder = tmp_path / str(number)
         folder.mkdir()
         with pytest.raises(ProjectError, match="at least one launch and one step"):
-            bundle.write(folder, operator(), made, CASE, INPUTS, steps)
+            bundle.write_bundle(folder, operator(), made, CASE, INPUTS, steps)
 
 
 def test_the_folder_holds_the_manifest_and_a_file_a_buffer(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def test_the_folder_holds_the_manifest_and_a_file_a_buffer(tmp_path: Path) -> No
     assert msgspec.json.decode((tmp_path / MANIFEST).read_bytes(), type=Bundle) == made
     assert {slot.name: slot.role for slot in made.slots} == {each.name: each.role for each in BUFFERS}
     assert all((tmp_path / slot.file).is_file() for slot in made.slots)
-    snapshot = arena.read(tmp_path / made.slot("x").file, made.slot("x"))
+    snapshot = arena.read_slot(tmp_path / made.slot("x").file, made.slot("x"))
     np.testing.assert_array_equal(arena.typed(snapshot, BUFFERS[0], CASE), INPUTS["x"])
 
 

@@ -51,7 +51,7 @@ def test_references_learn_that_their_kernels_run_on_a_gpu(
     def executed(*_arguments: object) -> None:
         raise ToolMissing("there is no GPU here")
 
-    monkeypatch.setattr(cases, "execute", executed)
+    monkeypatch.setattr(cases, "execute_variant", executed)
     project, plan = planned(softmax_project, "cuda")
     with pytest.raises(ToolMissing):
         cases.audit_case(project, plan, plan.cases[0], threads=1)

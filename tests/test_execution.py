@@ -10,7 +10,7 @@ import pytest
 from audit import execution
 from audit.backends import Completed, Crashed, Outcome
 from audit.checks.view import View
-from audit.execution import CaseInputs, execute, step_loads
+from audit.execution import CaseInputs, execute_variant, step_loads
 from audit.inputs import case_inputs
 from audit.plan import Plan, Selection, make_plan
 from audit.project import Project, find_project
@@ -34,7 +34,7 @@ def prepared(project: Project, plan: Plan) -> CaseInputs:
 def executed(project: Project, name: str) -> View:
     plan = plan_of(project, name)
     planned = next(variant for variant in plan.variants if variant.name == name)
-    return execute(project, plan, planned, prepared(project, plan), None, threads=1)
+    return execute_variant(project, plan, planned, prepared(project, plan), None, threads=1)
 
 
 def test_both_arms_run_and_leave_the_same_bytes_at_other_addresses(project: Project) -> None:

@@ -41,7 +41,7 @@ def trials() -> dict[str, Trial]:
 def test_fault_is_caught(name: str, trials: dict[str, Trial]) -> None:
     trial = trials[name]
     assert trial.twin == "pass"
-    assert trial.caught, faults.matrix([trial])
+    assert trial.caught, faults.trial_matrix([trial])
 
 
 HARMLESS = Fault(
@@ -53,7 +53,7 @@ HARMLESS = Fault(
 def test_what_no_check_sees_is_not_called_caught(softmax_project: Path) -> None:
     (trial,) = faults.try_all(find_project(softmax_project), [HARMLESS])
     assert (trial.caught, trial.failed, trial.twin) == (False, {}, "pass")
-    assert "NOT CAUGHT by bytes" in faults.matrix([trial])
+    assert "NOT CAUGHT by bytes" in faults.trial_matrix([trial])
 
 
 def test_another_check_than_the_named_one_does_not_count(softmax_project: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_twin_that_fails_spoils_the_trial(softmax_project: Path) -> None:
     wrong = msgspec.structs.replace(HARMLESS, file="kernels/wrong.cu", variant="wrong")
     (trial,) = faults.try_all(find_project(softmax_project), [wrong])
     assert (trial.caught, trial.twin) == (False, "fail")
-    assert "TWIN NOT CLEAN" in faults.matrix([trial])
+    assert "TWIN NOT CLEAN" in faults.trial_matrix([trial])
 
 
 @pytest.mark.parametrize(

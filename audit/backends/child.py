@@ -37,7 +37,7 @@ def execute(
     """
     report.unlink(missing_ok=True)
     began = time.monotonic()
-    finished = processes.run(command, limit, env=env)
+    finished = processes.run_process(command, limit, env=env)
     lines, said = reported(report), printed(finished.output, finished.errors)
     if finished.code is None:
         return timed_out(limit, lines, said)

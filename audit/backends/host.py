@@ -47,7 +47,7 @@ def run(
     return child.execute([*under, build.executable, folder / _SCRIPT], folder / _REPORT, files, limit, env)
 
 
-def reported(folder: Path) -> list[str]:
+def host_report(folder: Path) -> list[str]:
     """The lines of the program's report so far."""
     return child.reported(folder / _REPORT)
 

@@ -136,7 +136,7 @@ def freeze_curve(reports: Path, curve: Curve) -> Path:
     aside = file.with_name(f".{file.name}.{secrets.token_hex(3)}.partial")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        folder.write(aside, folder.encode(curve))
+        folder.write_file(aside, folder.encode(curve))
         try:
             os.link(aside, file)  # unlike a rename, a link never replaces a file
         finally:
@@ -158,10 +158,10 @@ def load_curve(file: Path) -> Curve:
         raw = foreign.read(file, foreign.MOST_BYTES)
     except ForeignError as error:
         raise EvidenceError(f"{file}: expected a frozen curve, but it {error}") from None
-    return decode(raw, file)
+    return decode_curve(raw, file)
 
 
-def decode(raw: bytes, where: Path) -> Curve:
+def decode_curve(raw: bytes, where: Path) -> Curve:
     """A curve from its JSON. Checks the schema first, and that all times are positive."""
     curve = folder.decode(raw, where, Curve, SCHEMA)
     if not all(value > 0 for arm in curve.arms for value in arm.ms.values()):

@@ -114,7 +114,7 @@ def bench(
         operator=operator.name,
         axes=case.axes,
         seeds=order.seeds,
-        machine=machine.describe(device.described()),
+        machine=machine.describe_machine(device.described()),
         method=order.method,
         bandwidth=results.bandwidth,
         builds={name: build.identity for name, build in builds.items()},

@@ -12,7 +12,7 @@ import numpy as np
 
 from audit.bench.arrays import DeviceComparison
 from audit.bench.clock import Clock, Replay
-from audit.bench.workset import Contender, WorkingSet, check
+from audit.bench.workset import Contender, WorkingSet, check_workset
 from audit.declaration import ask
 from audit.errors import AuditError, ToolMissing
 from audit.records.bench import Bandwidth, ComparedBytes, Error, Method, Pair, SkippedArm, TimedContext
@@ -104,7 +104,7 @@ class TimingSession:
         self.say(f"{context:,} tokens: bytes")
         parents = {entrant.name: entrant.parent for entrant in self.order.entrants if entrant.parent}
         first = {name: both[0] for name, both in self.graphs.items()}
-        checked = check(self.contenders, parents, first, context, self.comparison, self.clock.stream)
+        checked = check_workset(self.contenders, parents, first, context, self.comparison, self.clock.stream)
         self.results.checked += checked
         differ = [compared for compared in checked if compared.differing]
         for compared in differ:

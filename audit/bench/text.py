@@ -14,7 +14,7 @@ _LEFT = {1, 7}  # columns of words
 _WIDEST = 48
 
 
-def table(record: BenchRecord, comparison: CurveComparison | None = None) -> str:
+def bench_table(record: BenchRecord, comparison: CurveComparison | None = None) -> str:
     """The text for a terminal: description, table, a verdict for each pair, then bytes, curve and skipped arms."""
     rows = figures(record)
     lines = [described(record), "", *_aligned([_HEAD, *map(_cells, rows)]), "", *verdicts(rows)]
@@ -29,7 +29,7 @@ def described(record: BenchRecord) -> str:
     """One sentence: what was timed, on which device, and how."""
     method = record.method
     contexts = [point.context for point in record.points]
-    span = f"at {listed(contexts)} tokens" if contexts else "at no context"
+    span = f"at {enumerated(contexts)} tokens" if contexts else "at no context"
     return (
         f"{_plain(record.shape)} ({_plain(record.operator)}) {span} on {record.machine.device or 'no device'}: "
         f"one replay is all {method.layers} layers once; {method.warm_ups} warm-ups, then {method.trials} trials of "
@@ -48,7 +48,7 @@ def verdicts(pairs: Sequence[Figures]) -> list[str]:
             if rows:
                 medians = sorted(row.ratio.median for row in rows)
                 span = f"{medians[0]:.4f}" + (f" to {medians[-1]:.4f}" if len(rows) > 1 else "")
-                parts.append(f"{word} at {listed([row.context for row in rows])} ({span} of its time)")
+                parts.append(f"{word} at {enumerated([row.context for row in rows])} ({span} of its time)")
         lines.append(f"{_plain(b)} beside {_plain(a)}: {'; '.join(parts)}")
     return lines
 
@@ -69,7 +69,7 @@ def bytes_lines(record: BenchRecord) -> list[str]:
     ]
 
 
-def listed(numbers: Sequence[int]) -> str:
+def enumerated(numbers: Sequence[int]) -> str:
     """Numbers in words: `1,024, 8,192 and 32,768`."""
     words = [f"{number:,}" for number in numbers]
     return " and ".join((", ".join(words[:-1]), words[-1])) if len(words) > 1 else "".join(words)

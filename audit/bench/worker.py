@@ -30,7 +30,7 @@ ORDER, FINDINGS = "order.json", "findings.json"
 _NON_BLOCKING = 1
 
 
-def bench(folder: Path, say: Callable[[str], None]) -> None:
+def measure_bench(folder: Path, say: Callable[[str], None]) -> None:
     """Run the bench of `order.json`. Raises NoDriver, Refused, CudaError, LaunchError or AuditError."""
     order = msgspec.json.decode((folder / ORDER).read_bytes(), type=BenchOrder)
     operator, shape = find_project(Path(order.project)).shape(order.shape)
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
         print("usage: python -m audit.bench.worker FOLDER", file=sys.stderr)
         return 2
     try:
-        bench(Path(arguments[0]), lambda line: print(line, file=sys.stderr, flush=True))
+        measure_bench(Path(arguments[0]), lambda line: print(line, file=sys.stderr, flush=True))
     except (NoDriver, Refused, CudaError, LaunchError, AuditError) as error:
         print(f"error {error}", file=sys.stderr)
         return 1

@@ -79,7 +79,7 @@ class Contender:
         for case, inputs, layer, outs in zip(work.cases, work.inputs, work.regions, self.outs, strict=True):
             launches = Launches(driver, kernels, Arrays(layer, self.workspace, outs), stream)
             launches.prepare(
-                [bundle.resolve(launch, variant, buffers, inputs) for launch in launches_of(variant, case)]
+                [bundle.resolve_launch(launch, variant, buffers, inputs) for launch in launches_of(variant, case)]
             )
             self._layers.append(launches)
 
@@ -116,7 +116,7 @@ class Contender:
                 region.poison(self._stream)
 
 
-def check(
+def check_workset(
     contenders: Mapping[str, Contender],
     parents: Mapping[str, str],
     graphs: Mapping[str, Replay],

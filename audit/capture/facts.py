@@ -61,7 +61,7 @@ COLUMNS = ("V subnormal codes", "at unit scale", "max \\|V\\|", "max \\|score\\|
            "effective tokens")  # fmt: skip
 
 
-def table(facts: tuple[Facts, ...]) -> str:
+def facts_table(facts: tuple[Facts, ...]) -> str:
     """The figures as a Markdown table, one row for each capture."""
     lines = ["| capture | " + " | ".join(COLUMNS) + " |", "| --- |" + " ---: |" * len(COLUMNS)]
     lines += [

@@ -105,7 +105,7 @@ class Attention:
             )
 
 
-def observe(model: Any, ids: Sequence[int], *, rows: int, layers: Sequence[int]) -> HookRecord:
+def observe_attention(model: Any, ids: Sequence[int], *, rows: int, layers: Sequence[int]) -> HookRecord:
     """Prefill all of `ids` but the last `rows`, run those as one verification step, and return the recorded tensors.
 
     `model` is a transformers causal language model in float32 on the CPU. Raises CaptureError if the hook was not

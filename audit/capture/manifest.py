@@ -212,12 +212,12 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
 
 
-def encode(manifest: Manifest) -> bytes:
+def encode_manifest(manifest: Manifest) -> bytes:
     """The bytes of `manifest.json`, deterministic for a manifest."""
     return msgspec.json.format(msgspec.json.encode(manifest, order="deterministic"), indent=1) + b"\n"
 
 
-def decode(data: bytes, where: str, folder: str) -> Manifest:
+def decode_manifest(data: bytes, where: str, folder: str) -> Manifest:
     """Decode and check a manifest; `where` names it in messages, `folder` is the name that it must have.
 
     Raises CaptureError for anything malformed, inconsistent or of another version.

@@ -85,7 +85,7 @@ def publish(folder: Path, manifest: Manifest, files: Mapping[str, bytes], *, rep
     folder.mkdir(parents=True, exist_ok=True)
     aside = Path(tempfile.mkdtemp(prefix=".incomplete-", dir=folder))
     try:
-        for name, data in {**files, MANIFEST_FILE: schema.encode(manifest)}.items():
+        for name, data in {**files, MANIFEST_FILE: schema.encode_manifest(manifest)}.items():
             with open(aside / name, "xb") as stream:
                 stream.write(data)
                 stream.flush()

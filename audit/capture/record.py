@@ -27,7 +27,7 @@ class Recording(msgspec.Struct, frozen=True, eq=False):
     files: dict[str, bytes]
 
 
-def record(recipe: Recipe, folder: Path, say: Callable[[str], None] = lambda _line: None) -> Recording:
+def record_capture(recipe: Recipe, folder: Path, say: Callable[[str], None] = lambda _line: None) -> Recording:
     """Run the recipe, whose text is in `folder`, without writing anything. `say` receives lines of progress.
 
     Raises CaptureError if the model, the text or a proof is not as stated, ToolMissing if a package is missing.
@@ -41,7 +41,7 @@ def record(recipe: Recipe, folder: Path, say: Callable[[str], None] = lambda _li
 
 def record_with(model: LoadedModel, recipe: Recipe, text: bytes, say: Callable[[str], None]) -> Recording:
     """Like `record`, with the loaded model and the bytes of the text."""
-    from audit.capture.hook import observe
+    from audit.capture.hook import observe_attention
     from audit.capture.quantise import RULES, quantise
 
     ids = model.tokenise(text.decode())[: recipe.tokens]
@@ -50,7 +50,7 @@ def record_with(model: LoadedModel, recipe: Recipe, text: bytes, say: Callable[[
             f"{recipe.text.file}: expected {recipe.tokens:,} tokens, but got {len(ids):,}; lengthen the text"
         )
     say(f"running {recipe.tokens - recipe.rows:,} tokens, then {recipe.rows} in one step; twice, and once uncached")
-    recorded = observe(model.network, ids, rows=recipe.rows, layers=recipe.layers)
+    recorded = observe_attention(model.network, ids, rows=recipe.rows, layers=recipe.layers)
     sizes = geometry(recipe)
     files: dict[str, bytes] = {}
     records: list[ManifestEntry] = []
@@ -81,7 +81,7 @@ def record_with(model: LoadedModel, recipe: Recipe, text: bytes, say: Callable[[
         records=tuple(records),
     )
     # The new manifest must pass the reader's own checks before anything is written.
-    schema.decode(schema.encode(manifest), "the new manifest", recipe.name)
+    schema.decode_manifest(schema.encode_manifest(manifest), "the new manifest", recipe.name)
     return Recording(manifest, files)
 
 

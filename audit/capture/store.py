@@ -123,7 +123,7 @@ class CaptureStore:
         folder = self._folder(name)
         with open_inside(folder, MANIFEST_FILE, MAX_MANIFEST_BYTES) as stream:
             data = stream.read(MAX_MANIFEST_BYTES + 1)
-        return schema.decode(data, f"{name}/{MANIFEST_FILE}", name), hashlib.sha256(data).hexdigest()
+        return schema.decode_manifest(data, f"{name}/{MANIFEST_FILE}", name), hashlib.sha256(data).hexdigest()
 
     def load(self, id: str) -> Capture:  # noqa: A002
         """One capture, with its text and every payload verified against the manifest. Raises CaptureError."""

@@ -12,7 +12,7 @@ from audit import plan as planning
 from audit.backends import cuda
 from audit.bench import curve
 from audit.bench.run import bench
-from audit.bench.text import table
+from audit.bench.text import bench_table
 from audit.cli import options
 from audit.cli.exit_codes import INCONCLUSIVE, PASS
 from audit.cli.places import page_name, places
@@ -98,7 +98,7 @@ def command(
     if as_json:
         echo_json({"evidence": str(path), "page": page_name(path), "skipped": record.skipped})
     else:
-        echo(f"{table(record, compared)}\n{places(path)}")
+        echo(f"{bench_table(record, compared)}\n{places(path)}")
     if freeze:
         echo(f"curve    {curve.freeze_curve(project.reports, curve.curve_of(record))}", err=as_json)
     raise click.exceptions.Exit(INCONCLUSIVE if _differs(record) else PASS)

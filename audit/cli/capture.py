@@ -35,7 +35,7 @@ def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
         raise click.UsageError("--check: expected it without --replace, but got both; --check writes nothing")
     from audit.capture.publish import publish, require_free
     from audit.capture.recipe import read_recipe
-    from audit.capture.record import record
+    from audit.capture.record import record_capture
     from audit.capture.store import CaptureStore
     from audit.errors import CaptureError
     from audit.records.folder import require_outside
@@ -53,7 +53,7 @@ def command(recipe: Path, out: Path | None, check: bool, replace: bool) -> None:
     else:
         require_outside(root, "another folder with --out")
         require_free(root / plan.name, replace=replace)
-    made = record(plan, recipe.resolve().parent, lambda line: echo(line, err=True))
+    made = record_capture(plan, recipe.resolve().parent, lambda line: echo(line, err=True))
     if check:
         with scratch_folder() as scratch:
             publish(scratch / plan.name, made.manifest, made.files)
@@ -78,9 +78,9 @@ def _report_check(stored: CaptureStore, again: CaptureStore, name: str) -> None:
 
 
 def _report_set(store: CaptureStore, name: str) -> None:
-    from audit.capture.facts import measure, table
+    from audit.capture.facts import facts_table, measure
 
-    echo(table(tuple(measure(store.load(ref.id)) for ref in store.list() if ref.set == name)))
+    echo(facts_table(tuple(measure(store.load(ref.id)) for ref in store.list() if ref.set == name)))
     for census in store.census():
         if census.set == name:
             echo(str(census))

@@ -64,7 +64,7 @@ def _host_backend() -> Diagnosis:
 def _host_tool(tool: Tool) -> Diagnosis:
     name = f"{tool} on this CPU"
     try:
-        return Diagnosis(name, False, True, f"by {host.record(tool).by}")
+        return Diagnosis(name, False, True, f"by {host.host_tool_record(tool).by}")
     except AuditError as error:
         return Diagnosis(name, False, False, str(error))
 

@@ -42,11 +42,11 @@ def command(names: tuple[str, ...], third: int | None, project_folder: Path, as_
     if third is not None:
         chosen = faults.third(chosen, third)
     trials = faults.try_all(project, chosen, _report)
-    counted = faults.summary(trials)
+    counted = faults.trial_counts(trials)
     if as_json:
         echo_json({**counted, "trials": trials})
     elif trials:
-        echo(faults.matrix(trials))
+        echo(faults.trial_matrix(trials))
         echo(f"{counted['caught']} of {counted['tried']} faults caught by the check that each names, twins clean")
     raise click.exceptions.Exit(
         INCONCLUSIVE if not trials else PASS if counted["caught"] == counted["tried"] else FINDINGS

@@ -60,7 +60,7 @@ class Compiler(msgspec.Struct, frozen=True):
         """
         command = [*self.command, *map(str, arguments)]
         env = {**os.environ, "LC_ALL": "C", "TMPDIR": str(scratch)}
-        done = processes.run(command, TIME_LIMIT, cwd=cwd, env=env)
+        done = processes.run_process(command, TIME_LIMIT, cwd=cwd, env=env)
         said = done.errors.decode(errors="replace")
         require_compiler_end(self.command[0], done.code, said)
         if done.code != 0:
@@ -92,7 +92,7 @@ def find_compiler() -> Compiler:
             f"CXX={configured}: no such program; {_INSTALL}" if configured else f"no C++ compiler found; {_INSTALL}"
         )
     require_cpu()
-    asked = processes.run([*command, "--version"], _ANSWER_LIMIT)
+    asked = processes.run_process([*command, "--version"], _ANSWER_LIMIT)
     output, errors = asked.output.decode(errors="replace"), asked.errors.decode(errors="replace")
     if asked.code != 0 or not output.strip():
         how = f"did not answer within {_ANSWER_LIMIT:g} s" if asked.code is None else f"ended with {asked.code}"

@@ -34,7 +34,7 @@ _FILE_LOCAL = re.compile(r"\d*_(INTERNAL|GLOBAL__N_)_[0-9a-f]{8}_\d+_\w+?_cu_[0-
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)", re.MULTILINE)
 
 
-def describe(cubin: bytes, symbols: Mapping[str, str], log: str) -> CodeRecord:
+def describe_cubin(cubin: bytes, symbols: Mapping[str, str], log: str) -> CodeRecord:
     """The record of a cubin. `symbols` maps its kernels' entries to names inside it; `log` is the output of ptxas."""
     properties = {match["symbol"]: match for match in _PROPERTIES.finditer(log)}
     local = _local_bytes(cubin)

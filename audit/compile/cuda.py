@@ -87,7 +87,7 @@ def compile_cubin(
         flags=compiled.flags,
         binary_sha256=sha256(compiled.cubin),
         binary_fnv=fnv1a64(compiled.cubin),
-        code=contents.describe(compiled.cubin, compiled.symbols, compiled.log),
+        code=contents.describe_cubin(compiled.cubin, compiled.symbols, compiled.log),
     )
     return CubinBuild(compiled.cubin, compiled.symbols, identity)
 
@@ -96,7 +96,7 @@ def _by_nvrtc(tree: Path, source: str, entries: tuple[str, ...], flags: CompileF
     """NVRTC in a process of its own, which can be stopped, and whose end is not this one's."""
     (tree / nvrtc.ORDER).write_bytes(msgspec.json.encode(nvrtc.CompileOrder(source, entries, flags)))
     command = [sys.executable, "-P", "-m", nvrtc.__name__, str(tree)]
-    done = processes.run(command, compiler.TIME_LIMIT, env=_without_driver(processes.package_environment()))
+    done = processes.run_process(command, compiler.TIME_LIMIT, env=_without_driver(processes.package_environment()))
     said = done.errors.decode(errors="replace").strip()
     compiler.require_compiler_end("NVRTC", done.code, said)
     if done.code != 0:
@@ -146,7 +146,7 @@ def _by_nvcc(tree: Path, source: str, entries: tuple[str, ...], flags: CompileFl
 
 def _run(command: Sequence[str], tree: Path) -> tuple[str, str]:
     """What a program printed on its two streams."""
-    done = processes.run(command, compiler.TIME_LIMIT, cwd=tree, env={**os.environ, "TMPDIR": str(tree)})
+    done = processes.run_process(command, compiler.TIME_LIMIT, cwd=tree, env={**os.environ, "TMPDIR": str(tree)})
     output, errors = done.output.decode(errors="replace"), done.errors.decode(errors="replace")
     compiler.require_compiler_end("nvcc", done.code, errors)
     if done.code != 0:

@@ -95,9 +95,9 @@ def _requirements(compiler: Compiler, wanted: Instrumentation) -> list[tuple[str
     requirements = []
     if wanted.library:
         asked = [*compiler.command, f"-print-file-name={wanted.library}"]
-        answer = processes.run(asked, _ANSWER_LIMIT).output.decode(errors="replace").strip()
+        answer = processes.run_process(asked, _ANSWER_LIMIT).output.decode(errors="replace").strip()
         requirements.append((wanted.library, os.path.isabs(answer)))  # the bare name where it is not found
     if wanted.header:
         tried = [*compiler.command, "-E", "-include", wanted.header, "-x", "c++", os.devnull, "-o", os.devnull]
-        requirements.append((wanted.header, processes.run(tried, _ANSWER_LIMIT).code == 0))
+        requirements.append((wanted.header, processes.run_process(tried, _ANSWER_LIMIT).code == 0))
     return requirements

@@ -43,7 +43,9 @@ def closure_of(project: Project, operator: str, opened: Iterable[str]) -> Closur
     read = [Path(name) for name in (*opened, *project.opened) if Path(name).is_file()]
     return Closure(
         python=python_sources(project.root, project.declared_in(operator)),
-        opened=dict(sorted((shown(project.root, path), sha256_of_file(path)) for path in read if not _code(path))),
+        opened=dict(
+            sorted((relative_name(project.root, path), sha256_of_file(path)) for path in read if not _code(path))
+        ),
         tool=__version__,
         runtime=runtime_digest(),
     )
@@ -90,7 +92,7 @@ def python_sources(root: Path, module: Path) -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def shown(root: Path, path: Path) -> str:
+def relative_name(root: Path, path: Path) -> str:
     """A path relative to the project, where it lies inside."""
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 

@@ -108,7 +108,7 @@ class Partial:
             runs.mkdir(parents=True, exist_ok=True)
             self.final, self.folder = _claim(runs, f"{now:%Y%m%dT%H%M%SZ}-{label}")
             for name, content in first.items():
-                write(self.folder / name, content)
+                write_file(self.folder / name, content)
         except OSError as error:
             raise EvidenceError(
                 f"{runs}: evidence cannot be written there ({error.strerror}); name a writable folder with --out"
@@ -119,8 +119,8 @@ class Partial:
         all_files = {**files, **self.first}
         try:
             for name in all_files.keys() - self.first.keys():
-                write(self.folder / name, all_files[name])
-            write(self.folder / SUMS, sums(all_files))
+                write_file(self.folder / name, all_files[name])
+            write_file(self.folder / SUMS, sums(all_files))
             flush_folder(self.folder)
             self.folder.rename(self.final)
             flush_folder(self.final.parent)
@@ -147,8 +147,8 @@ def verified(folder: Path, wanted: Collection[str] | None = None) -> dict[str, b
             raise EvidenceError(f"{file}: listed in {SUMS}, but missing, too large, or not a plain file of this folder")
         if hashlib.sha256(content).hexdigest() != recorded:
             raise EvidenceError(f"{file}: expected sha256 {recorded[:16]}..., but the file differs: it was altered")
-        if wanted is None or packing.plain(name) in wanted:
-            files[packing.plain(name)] = packing.unpacked(name, content, folder)
+        if wanted is None or packing.unpacked_name(name) in wanted:
+            files[packing.unpacked_name(name)] = packing.unpacked(name, content, folder)
     return files
 
 
@@ -190,7 +190,7 @@ def latest(runs: Path, *records: str) -> Path:
     return complete[-1]
 
 
-def write(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes) -> None:
     """Write a new file and flush it to disk. Raises FileExistsError if it exists."""
     with path.open("xb") as file:
         file.write(content)
@@ -245,9 +245,9 @@ def _add(home: Path, pages: Mapping[str, bytes]) -> None:
     aside = Path(tempfile.mkdtemp(prefix=f".{home.name}.", suffix=".partial", dir=home.parent))
     try:
         for name, content in pages.items():
-            write(aside / name, content)
+            write_file(aside / name, content)
             digests[name] = hashlib.sha256(content).hexdigest()
-        write(aside / SUMS, _lines(digests))
+        write_file(aside / SUMS, _lines(digests))
         for name in pages:
             (aside / name).rename(home / name)
         (aside / SUMS).rename(home / SUMS)
@@ -267,7 +267,7 @@ def require_outside(path: Path, instead: str) -> None:
 def _is_record(folder: Path) -> bool:
     """Whether a folder is a record, be it damaged or incomplete: it has two files that every record has."""
     try:
-        names = {packing.plain(entry.name) for entry in os.scandir(folder)}
+        names = {packing.unpacked_name(entry.name) for entry in os.scandir(folder)}
     except OSError:
         return False
     return len(names.intersection(_MARKS)) >= (1 if folder.name.endswith(".partial") else 2)
@@ -333,7 +333,7 @@ def listed(folder: Path) -> dict[str, str]:
         digests = {line["name"].decode(): line["digest"].decode() for line in lines if line is not None}
     except UnicodeDecodeError:
         digests = {}
-    if len(digests) != len({packing.plain(name) for name in digests}) or not all(map(_is_name, digests)):
+    if len(digests) != len({packing.unpacked_name(name) for name in digests}) or not all(map(_is_name, digests)):
         raise EvidenceError(f"{folder / SUMS}: expected printable names, each file once; it was altered")
     if len(digests) != len(lines) or not content.endswith(b"\n"):
         raise EvidenceError(f"{folder / SUMS}: expected lines of a sha256, two spaces and a name; it was altered")

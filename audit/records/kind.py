@@ -103,7 +103,7 @@ class Kind(Generic[_Record]):
 
     def read(self, path: Path) -> tuple[_Record, dict[str, bytes]]:
         """A record and the unpacked files of its folder. Raises EvidenceError like `load`."""
-        home = path.parent if path.name != folder.SUMS and packing.plain(path.name) == self.file else path
+        home = path.parent if path.name != folder.SUMS and packing.unpacked_name(path.name) == self.file else path
         files = folder.verified(home)
         folder.require(files, (self.file, *self.beside), home)
         return self.decode(files[self.file], home / self.file), files

@@ -30,7 +30,7 @@ def kind_in(home: Path) -> Kind[Any]:
 
 def home_of(path: Path) -> Path:
     """The folder of a record from a path to the folder, its record or its list of digests."""
-    return path.parent if packing.plain(path.name) in (*FILES, folder.SUMS) else path
+    return path.parent if packing.unpacked_name(path.name) in (*FILES, folder.SUMS) else path
 
 
 def load_record(path: Path) -> Record:

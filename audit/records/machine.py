@@ -24,7 +24,7 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     device: str | None = None  # the GPU, if kernels ran on one
 
 
-def describe(device: str | None = None) -> Machine:
+def describe_machine(device: str | None = None) -> Machine:
     """This machine and the GPU that kernels ran on."""
     return Machine(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",

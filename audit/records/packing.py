@@ -18,7 +18,7 @@ _PACKED = ".gz"
 _GZIP = 31  # for zlib: a gzip header, and the largest window
 
 
-def plain(name: str) -> str:
+def unpacked_name(name: str) -> str:
     """The name of a file after unpacking."""
     return name.removesuffix(_PACKED)
 
@@ -28,7 +28,7 @@ def lies(home: Path, name: str) -> bool:
     return any(os.path.lexists(home / lying) for lying in (name, name + _PACKED))
 
 
-def read(home: Path, name: str) -> bytes:
+def read_unpacked(home: Path, name: str) -> bytes:
     """The unverified content of a file in a folder. Raises EvidenceError if it cannot be read."""
     lying = name if os.path.lexists(home / name) else name + _PACKED
     try:
@@ -47,7 +47,7 @@ def packed(files: Mapping[str, bytes], names: Collection[str]) -> dict[str, byte
 
 def unpacked(name: str, content: bytes, home: Path) -> bytes:
     """The content of a file. Raises EvidenceError if it cannot be unpacked or is too large."""
-    if name == plain(name):
+    if name == unpacked_name(name):
         return content
     stream = zlib.decompressobj(wbits=_GZIP)
     try:

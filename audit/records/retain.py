@@ -32,8 +32,8 @@ def retain(home: Path, kept: Path) -> Path:
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         for name, content in {**packed, **signature.signatures(home)}.items():
-            folder.write(partial / name, content)
-        folder.write(partial / folder.SUMS, folder.sums(packed))
+            folder.write_file(partial / name, content)
+        folder.write_file(partial / folder.SUMS, folder.sums(packed))
         folder.flush_folder(partial)
         partial.rename(final)
         folder.flush_folder(kept)

@@ -13,7 +13,16 @@ from audit.plan import Plan
 from audit.records import derive
 from audit.records.completeness import contradictions, missing_results
 from audit.records.kind import PLAN, Draft, Headline, Kind
-from audit.records.run_schema import ARGUMENTS_SINCE, OLDER, SCHEMA, Audit, CaseRecord, RunRecord, Summary, summarize
+from audit.records.run_schema import (
+    ARGUMENTS_SINCE,
+    OLDER,
+    SCHEMA,
+    Audit,
+    CaseRecord,
+    RunRecord,
+    Summary,
+    summarize_run,
+)
 
 __all__ = [
     "ARGUMENTS_SINCE",
@@ -27,7 +36,7 @@ __all__ = [
     "Summary",
     "draft",
     "findings",
-    "summarize",
+    "summarize_run",
 ]
 
 
@@ -97,7 +106,7 @@ def _disagrees(record: RunRecord, files: Mapping[str, bytes]) -> Iterator[str]:
         yield from (f"{where}: {what}" for what in contradictions(record, audit))
     yield from (f"exposures name an unknown case {name}" for name in {e.case for e in record.exposures} - cases.keys())
     summary = record.summary
-    derived_summary = summarize(
+    derived_summary = summarize_run(
         record.plan, record.audits, record.exposures, summary.seconds, summary.indistinguishable
     )
     if record.plan.pruned and summary.indistinguishable:

@@ -77,7 +77,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     closure: Closure | None = None  # what decided it beside sources and captures; records of older versions have none
 
 
-def summarize(
+def summarize_run(
     plan: Plan,
     audits: tuple[Audit, ...],
     exposures: tuple[Exposure, ...],

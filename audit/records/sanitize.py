@@ -195,7 +195,7 @@ def unproven(tool: Tool, canaries: Sequence[Canary]) -> tuple[str, ...]:
     )
 
 
-def summarize(
+def summarize_session(
     plan: SanitizePlan,
     checked: Iterable[ToolCheck],
     canaries: Iterable[Canary],
@@ -290,7 +290,7 @@ def _disagrees(record: SanitizeRecord, files: Mapping[str, bytes]) -> Iterator[s
     tools = tuple(tool.tool for tool in record.tools)
     days = sorted({started.date(), (started + timedelta(seconds=record.summary.seconds)).date()})
     derived = [
-        summarize(
+        summarize_session(
             record.plan,
             record.checked,
             record.canaries,

@@ -40,7 +40,7 @@ def sign(home: Path, key: Path) -> Path:
     if done.returncode != 0 or not done.stdout:
         raise EvidenceError(f"{key}: ssh-keygen signed nothing with it: {_reason(done)}")
     try:
-        folder.write(signature, done.stdout)
+        folder.write_file(signature, done.stdout)
     except OSError as error:
         signature.unlink(missing_ok=True)
         raise EvidenceError(f"{signature}: could not be written ({error.strerror})") from None

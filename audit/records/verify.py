@@ -95,7 +95,7 @@ def _verify(home: Path, project: Project) -> Verification:
         return Verification(home, None, (Flaw("altered" if listing else "not whole", str(error)),))
     if flaws := [*_bytes(home, files)]:
         return Verification(home, None, tuple(flaws))
-    names = {packing.plain(name) for name in files}
+    names = {packing.unpacked_name(name) for name in files}
     kind = next((kind for kind in KINDS if kind.file in names), None)
     if kind is None:
         return Verification(
@@ -104,7 +104,7 @@ def _verify(home: Path, project: Project) -> Verification:
     if missing := [needed for needed in kind.beside if needed not in names]:
         return Verification(home, None, (Flaw("not whole", f"{home}: lacks {', '.join(missing)}"),))
     try:
-        files = {packing.plain(name): packing.unpacked(name, content, home) for name, content in files.items()}
+        files = {packing.unpacked_name(name): packing.unpacked(name, content, home) for name, content in files.items()}
         record: Record = kind.decode(files[kind.file], home / kind.file)
     except EvidenceError as error:
         return Verification(home, None, (Flaw("not whole", str(error)),))

@@ -22,7 +22,7 @@ class Attachment(msgspec.Struct, frozen=True):
     rows: int
 
 
-def table(stem: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Attachment:
+def csv_table(stem: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> Attachment:
     """A table as comma-separated values."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -38,7 +38,7 @@ def table(stem: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> A
 def errors(rows: Sequence[ErrorRow]) -> Attachment:
     """Every row of the table of errors against bounds."""
     head = ("case", "variant", "bound", "step", "where", "measured", "limit", "used", "verdict")
-    return table(
+    return csv_table(
         "errors",
         head,
         (
@@ -51,10 +51,10 @@ def errors(rows: Sequence[ErrorRow]) -> Attachment:
     )
 
 
-def metrics(rows: Sequence[MetricRow]) -> Attachment:
+def metrics_table(rows: Sequence[MetricRow]) -> Attachment:
     """Every row of the table of errors in numbers."""
     head = ("case", "variant", "array", "step", "max abs", "relative L2", "ULP median", "ULP 99 %", "ULP max")
-    return table(
+    return csv_table(
         "metrics",
         head,
         (
@@ -70,18 +70,18 @@ def metrics(rows: Sequence[MetricRow]) -> Attachment:
 def cases(evidence: RunRecord, rows: Sequence[Row]) -> Attachment:
     """Every case with each variant's verdict."""
     head = ("case", *(variant.label for variant in evidence.plan.variants))
-    return table(
+    return csv_table(
         "cases",
         head,
         ((row.case.id, *(cell.verdict if cell else "did not run" for cell in row.cells)) for row in rows),
     )
 
 
-def inputs(evidence: RunRecord) -> Attachment:
+def inputs_table(evidence: RunRecord) -> Attachment:
     """What every case was given, by its digests."""
     head = ("case", "what it is", "sha256 of all inputs", "capture manifest sha256")
     described = evidence.plan.described
-    return table(
+    return csv_table(
         "inputs",
         head,
         (

@@ -33,7 +33,7 @@ class AddedCosts(msgspec.Struct, frozen=True):
 
 def pages(record: BenchRecord, files: Mapping[str, bytes], _project: Project | None) -> dict[str, bytes]:
     """The page of a bench, beside the frozen curve among its files, by name."""
-    frozen = curve.decode(files[CURVE], Path(CURVE)) if CURVE in files else None
+    frozen = curve.decode_curve(files[CURVE], Path(CURVE)) if CURVE in files else None
     comparison = curve.compare_with_curve(frozen, record) if frozen else None
     return {REPORT: render_bench(record, comparison, files).encode()}
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from markupsafe import Markup
 
-from audit.report.template import visible
+from audit.report.template import visible_value
 
 _LINE = 17  # pixels from one name to the next
 # Mid tones that stand out on white and on black alike.
@@ -133,7 +133,7 @@ def _line(plot: _Plot, line: Series, at: int, name: Markup) -> Markup:
         for x, y in points
     )
     return Markup('<g><title>{}</title><path class="line" d="M{}" {}/>{}{}</g>').format(
-        visible(line.name), path, _stroke(line, at), markers, name
+        visible_value(line.name), path, _stroke(line, at), markers, name
     )
 
 
@@ -165,7 +165,7 @@ def _below(plot: _Plot, shown: Sequence[Series]) -> list[Markup]:
 def _name(plot: _Plot, line: Series, at: int, x: float, y: float) -> Markup:
     text = line.name if len(line.name) <= plot.frame.longest else f"{line.name[: plot.frame.longest - 1]}…"
     return Markup('<text x="{0}" y="{1:.1f}" style="fill:{2}">{3}</text>').format(
-        x, y, _colour(line, at), visible(text)
+        x, y, _colour(line, at), visible_value(text)
     )
 
 

@@ -100,7 +100,7 @@ def _whole(values: list[int]) -> list[Series]:
     return [Series("the limit", dict.fromkeys((values[0], values[-1]), 1.0), muted=True)]
 
 
-def places(evidence: RunRecord) -> list[ErrorMap]:
+def error_maps(evidence: RunRecord) -> list[ErrorMap]:
     """By row and head, in the project's own names: the last two short dimensions that name worst elements."""
     located: dict[str, list[tuple[dict[str, int], WorstShare]]] = {}
     for bound, found, result in _bounded(evidence):

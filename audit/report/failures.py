@@ -47,7 +47,7 @@ def failures(evidence: RunRecord, found: Sequence[RunCondition]) -> list[Finding
         tallies = finding.result.differences
         drawn = mapped < _MAPS
         mapped += bool(tallies)
-        maps = tuple(heat.shown(tally) for tally in tallies) if drawn else ()
+        maps = tuple(heat.heat_map(tally) for tally in tallies) if drawn else ()
         again = reproduce(evidence, finding.audit)
         shown.append(FindingView(_anchor(finding), finding, again, maps, bool(tallies) and not drawn))
     return shown

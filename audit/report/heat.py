@@ -9,7 +9,7 @@ import msgspec
 from markupsafe import Markup
 
 from audit.checks.tally import Tally
-from audit.report.template import visible
+from audit.report.template import visible_value
 
 _LEVELS = 5
 _WIDEST, _CELL, _LEFT, _TOP = 1080, 13, 130, 20
@@ -43,7 +43,7 @@ class Map(msgspec.Struct, frozen=True):
     left_out: int  # spans beyond those shown
 
 
-def shown(tally: Tally, *, spans: int = 120) -> Map:
+def heat_map(tally: Tally, *, spans: int = 120) -> Map:
     """Everything about one tally. Raises EvidenceError where its counts do not fit its extents."""
     values = tally.values()
     found = list(_spans(tally, values))
@@ -77,7 +77,7 @@ def _picture(tally: Tally, values: Sequence[int]) -> Markup:
     parts = [
         Markup('<svg class="heat" viewBox="0 0 {} {}" width="{}" role="img" aria-label="{}">').format(
             *(_n(_LEFT + columns * width + 8), _TOP + rows * height + 4, _n(_LEFT + columns * width + 8)),
-            visible(f"Where {tally.buffer} differs: {' × '.join(tally.dims)}"),
+            visible_value(f"Where {tally.buffer} differs: {' × '.join(tally.dims)}"),
         )
     ]
     parts += [Markup('<path class="h{}" d="{}"/>').format(level, "".join(path)) for level, path in paths.items()]
@@ -136,4 +136,4 @@ def _n(value: float) -> str:
 
 
 def _cut(name: str) -> str:
-    return str(visible(name if len(name) <= 20 else f"{name[:19]}…"))
+    return str(visible_value(name if len(name) <= 20 else f"{name[:19]}…"))

@@ -91,7 +91,7 @@ def _matters(home: Path, operator: str) -> bool:
     for kind in KINDS:
         if packing.lies(home, kind.file):
             try:
-                seen = foreign.decode(packing.read(home, kind.file), _RecordGlance)
+                seen = foreign.decode(packing.read_unpacked(home, kind.file), _RecordGlance)
             except (ForeignError, EvidenceError):
                 return True
             ours = operator in (seen.operator, seen.plan.operator)

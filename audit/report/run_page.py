@@ -66,11 +66,11 @@ def render(
     if len(error_rows) > _ROWS:
         beside["errors"] = attachments.errors(error_rows)
     if len(metric_rows) > _ROWS:
-        beside["metrics"] = attachments.metrics(metric_rows)
+        beside["metrics"] = attachments.metrics_table(metric_rows)
     if len(cases) < len(rows):
         beside["cases"] = attachments.cases(evidence, rows)
     if len(evidence.cases) > _INPUTS:
-        beside["inputs"] = attachments.inputs(evidence)
+        beside["inputs"] = attachments.inputs_table(evidence)
     content: dict[str, Any] = {
         "errors": error_rows[:_ROWS],
         "distances": errors.distances(evidence),
@@ -103,7 +103,7 @@ def render(
         launches=_launches(evidence),
         all_errors=len(error_rows),
         curves=errors.curves(evidence),
-        places=errors.places(evidence),
+        places=errors.error_maps(evidence),
         session=next((one for one in context.sessions if one.backend == evidence.plan.backend), None),
         all_metrics=len(metric_rows),
         compilers=sorted({build.compiler for build in evidence.builds.values()}),

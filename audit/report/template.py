@@ -30,7 +30,7 @@ def template(name: str) -> jinja2.Template:
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=visible,
+        finalize=visible_value,
     )
     script = _own("page.js")
     environment.globals |= {
@@ -42,7 +42,7 @@ def template(name: str) -> jinja2.Template:
     return environment.get_template(name)
 
 
-def visible(value: object) -> object:
+def visible_value(value: object) -> object:
     """A value as it is put into a page: characters that nobody sees in a string become `\\u202e`."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return printable.visible(value)

@@ -59,7 +59,7 @@ class Names(NamedTuple):
 
     def entry(self, function: str) -> str:
         """A kernel as the launch spells it, or by its demangled name if several entries match."""
-        name = plain(function)
+        name = plain_function(function)
         alike = [entry for entry in self.entries if _base(entry) == _base(name)]
         return alike[0] if name not in self.entries and len(alike) == 1 else name
 
@@ -75,9 +75,9 @@ class Names(NamedTuple):
         """A side at the project's innermost frame; without one, at the innermost frame, by its file's base name."""
         for frame in stack:
             if file := self.file(frame.file):
-                return Side(what, plain(frame.function), file, frame.line)
+                return Side(what, plain_function(frame.function), file, frame.line)
         for frame in stack:
-            return Side(what, plain(frame.function), frame.file.rsplit("/", 1)[-1], frame.line)
+            return Side(what, plain_function(frame.function), frame.file.rsplit("/", 1)[-1], frame.line)
         return Side(what)
 
     def allocation(self, stack: Sequence[Frame]) -> Side | None:
@@ -95,7 +95,7 @@ def memory_of(allocated: Sequence[Frame]) -> str:
     return ""
 
 
-def plain(function: str) -> str:
+def plain_function(function: str) -> str:
     """A demangled name without return type, parameters and casts: `splits<6, 64>`, `Pages::operator()`."""
     name = re.sub(r"( const| volatile| &&?| \[clone [^]]*\])+$", "", function)
     if name.endswith(")"):

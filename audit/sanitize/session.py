@@ -35,7 +35,7 @@ from audit.records.sanitize import (
     complaints,
     counted,
     draft,
-    summarize,
+    summarize_session,
 )
 from audit.sanitize import suppressions
 from audit.sanitize.engine import Engine
@@ -87,13 +87,13 @@ def sanitize(
         command=command,
         commit=machine.commit(project.root),
         plan=plan,
-        machine=machine.describe(engine.describe_device()),
+        machine=machine.describe_machine(engine.describe_device()),
         tools=tuple(records.values()),
         builds=builds,
         canaries=tuple(canaries),
         checked=checked,
         suppressions=used,
-        summary=summarize(plan, checked, canaries, objections, round(time.monotonic() - began, 1)),
+        summary=summarize_session(plan, checked, canaries, objections, round(time.monotonic() - began, 1)),
         closure=closure_of(project, plan.operator, opened),
     )
     path = folder.finish(record)
@@ -170,7 +170,7 @@ def _check(
         for index, (case, data) in enumerate(cases):
             folder = scratch / str(index)
             folder.mkdir()
-            manifest = bundle.write(folder, operator, variant, case, data.inputs, data.loads, policy="exact")
+            manifest = bundle.write_bundle(folder, operator, variant, case, data.inputs, data.loads, policy="exact")
             bundles.append((folder, manifest))
         try:
             limit = session.plan.time_limit

@@ -12,7 +12,7 @@ import pytest
 
 from audit.errors import PlanError
 from audit.project import find_project
-from audit.revision import project_at, resolve
+from audit.revision import project_at, resolve_revision
 
 from ..conftest import Ran
 
@@ -47,7 +47,7 @@ def committed(softmax_project: Path) -> Path:
 def past(project: Path, revision: str = "HEAD") -> Path:
     """The folder of the project at a revision, as a command of its own would take it."""
     here = find_project(project)
-    return project_at(here, resolve(here, revision)).root
+    return project_at(here, resolve_revision(here, revision)).root
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -189,13 +189,13 @@ def test_symbolic_links_and_submodules_are_refused_by_name(committed: Path, tmp_
 @pytest.mark.parametrize("revision", ["-", "--all", "-h", "--upload-pack=x", "--output=x", ""])
 def test_a_revision_that_reads_as_an_option_is_refused(committed: Path, revision: str) -> None:
     with pytest.raises(PlanError, match="expected a git revision"):
-        resolve(find_project(committed), revision)
+        resolve_revision(find_project(committed), revision)
 
 
 @pytest.mark.parametrize("revision", ["main:kernels", "main^{tree}", "^main", "main..main", "0" * 40])
 def test_what_is_no_commit_is_refused(committed: Path, revision: str) -> None:
     with pytest.raises(PlanError, match="expected a git revision"):
-        resolve(find_project(committed), revision)
+        resolve_revision(find_project(committed), revision)
 
 
 def test_a_shallow_clone_says_so(committed: Path, tmp_path: Path) -> None:
@@ -204,11 +204,11 @@ def test_a_shallow_clone_says_so(committed: Path, tmp_path: Path) -> None:
     second = commit(committed)
     shallow = tmp_path / "shallow"
     git(tmp_path, "clone", "-q", "--depth", "1", f"file://{committed}", str(shallow))
-    assert resolve(find_project(shallow), "HEAD") == second
+    assert resolve_revision(find_project(shallow), "HEAD") == second
     assert files(past(shallow)) == files(past(committed))
     for absent in (first, "HEAD~1"):
         with pytest.raises(PlanError, match="this clone is shallow"):
-            resolve(find_project(shallow), absent)
+            resolve_revision(find_project(shallow), absent)
 
 
 def test_a_dirty_tree_is_compared_with_what_was_committed(committed: Path) -> None:
@@ -222,7 +222,7 @@ def test_a_dirty_tree_is_compared_with_what_was_committed(committed: Path) -> No
 
 
 def test_the_environment_leads_nowhere_else(committed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = resolve(find_project(committed), "HEAD")
+    expected = resolve_revision(find_project(committed), "HEAD")
     other = tmp_path / "other"
     shutil.copytree(committed, other)
     wrong_result(other)
@@ -239,7 +239,7 @@ def test_the_environment_leads_nowhere_else(committed: Path, tmp_path: Path, mon
         ("GIT_NAMESPACE", "x"),
     ):
         monkeypatch.setenv(name, str(value))
-        assert resolve(find_project(committed), "HEAD") == expected, name
+        assert resolve_revision(find_project(committed), "HEAD") == expected, name
         assert (past(committed) / SOURCE).read_bytes() == (committed / SOURCE).read_bytes()
 
 

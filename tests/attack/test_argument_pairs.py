@@ -43,7 +43,7 @@ def of_plan(project: Project, plan: Plan) -> list[LaunchArguments]:
         buffers = tuple(operator.buffers(case))
         for variant in map(operator.variant, (one.name for one in plan.variants)):
             declared = variant.launches(case)
-            resolved = [bundle.resolve(launch, variant, buffers, inputs) for launch in declared]
+            resolved = [bundle.resolve_launch(launch, variant, buffers, inputs) for launch in declared]
             found += launch_arguments(variant.name, declared, resolved)
     return found
 

@@ -40,7 +40,7 @@ from audit.report import pages
 from audit.report.comparison import compare_records, render_comparison
 from audit.report.index import entries
 from audit.sanitize import suppressions
-from audit.sanitize.device.compute_sanitizer import observe
+from audit.sanitize.device.compute_sanitizer import observe_tool_output
 
 from ..bench.records import bench, pair, point
 from ..conftest import ROOT, full_run
@@ -159,7 +159,9 @@ def plain_readers(made: Path, project: Project) -> dict[str, Reader]:
     )
     fault = (ROOT / "fixtures/faults/accumulator_of_last_launch.toml").read_bytes()
     return {
-        "manifest": Reader((SET / "manifest.json").read_bytes(), lambda raw: manifest.decode(raw, "m", "smollm2-135m")),
+        "manifest": Reader(
+            (SET / "manifest.json").read_bytes(), lambda raw: manifest.decode_manifest(raw, "m", "smollm2-135m")
+        ),
         "safetensors": Reader(small, written(made / "x.safetensors", headers)),
         "recipe": Reader((SET / "recipe.toml").read_bytes(), written(made / "recipe.toml", read_recipe)),
         "settings": Reader(SETTINGS.encode(), written(made / "settings/pyproject.toml", policies)),
@@ -229,7 +231,7 @@ def test_logs_of_compute_sanitizer(name: str) -> None:
             {"report": tuple(damaged(REPORT, seed).decode(errors="replace").splitlines())},
         ):
             left = msgspec.structs.replace(recorded.left, **changed)
-            observe(recorded.tool, ["recorded"], ["k", "kernel"], device.SOURCES, left)
+            observe_tool_output(recorded.tool, ["recorded"], ["k", "kernel"], device.SOURCES, left)
 
     run()
 

@@ -22,7 +22,7 @@ FLOOD = f"{{ echo first; yes | head -c {SIZE}; echo last; }}"
 
 
 def test_only_the_first_and_the_last_part_are_kept() -> None:
-    done = processes.run(["sh", "-c", f"{FLOOD}; {FLOOD} >&2"], 100)
+    done = processes.run_process(["sh", "-c", f"{FLOOD}; {FLOOD} >&2"], 100)
     assert done.code == 0
     for stream in (done.output, done.errors):
         assert len(stream) < KEPT
@@ -32,7 +32,7 @@ def test_only_the_first_and_the_last_part_are_kept() -> None:
 
 
 def test_a_short_output_is_kept_whole() -> None:
-    done = processes.run(["sh", "-c", "echo one; echo two >&2; exit 5"], 10)
+    done = processes.run_process(["sh", "-c", "echo one; echo two >&2; exit 5"], 10)
     assert done == (5, b"one\n", b"two\n")
 
 
@@ -51,7 +51,7 @@ def test_a_crash_and_a_time_out_say_what_was_printed(tmp_path: Path) -> None:
 
 
 def test_a_process_that_leaves_the_group_holds_nobody_up() -> None:
-    done = processes.run(["sh", "-c", "setsid sleep 20 & echo there"], 10)
+    done = processes.run_process(["sh", "-c", "setsid sleep 20 & echo there"], 10)
     assert (done.code, done.output) == (0, b"there\n")
 
 

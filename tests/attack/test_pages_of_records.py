@@ -22,7 +22,7 @@ from audit.records import run as run_record
 from audit.records.kinds import kind_of
 from audit.records.verify import verify
 from audit.report import pages
-from audit.report.attachments import table
+from audit.report.attachments import csv_table
 
 from ..bench.records import bench, pair, point
 from ..conftest import ROOT, Ran
@@ -134,7 +134,7 @@ def test_every_moment_at_which_a_page_is_added_leaves_a_record(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Rename by rename, as a kill would stop it; a table beside the page carries its digest in its name."""
-    beside = table("errors", ["a"], [["1"]])
+    beside = csv_table("errors", ["a"], [["1"]])
     whole_page = (record_in(project) / folders.REPORT).read_bytes()
     sealed_home = record_in(project)
     (sealed_home / folders.REPORT).unlink()

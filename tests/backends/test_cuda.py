@@ -89,7 +89,7 @@ def lay(
         variants=[Variant("v", Source("k.cu"), lambda _: launches)],
     )
     case = operator.case(Shape("tried"), {})
-    return bundle.write(folder, operator, operator.variants[0], case, {"x": np.resize(X, n)}, steps, arm, policy)
+    return bundle.write_bundle(folder, operator, operator.variants[0], case, {"x": np.resize(X, n)}, steps, arm, policy)
 
 
 def launch(entry: str, *args: Arg, blocks: int = 8, threads: int = 128, shared: int = 0) -> Launch:
@@ -107,7 +107,7 @@ def replay(folder: Path, written: Bundle, build: CubinBuild, mode: Mode = "plain
 
 def snapshot(outcome: Outcome, written: Bundle, step: str, name: str) -> arena.Snapshot:
     assert isinstance(outcome, Completed), outcome
-    return arena.read(outcome.files[step][name], written.slot(name))
+    return arena.read_slot(outcome.files[step][name], written.slot(name))
 
 
 CHANGES: dict[str, dict[str, Array]] = {"live": {"x": 3 * X}, "changed": {"x": -X}, "restore": {"x": 3 * X}}
@@ -138,7 +138,7 @@ def test_every_step_runs_on_fresh_poison_in_every_mode(
             poison = next(found.poison for found in written.steps if found.name == step)["z"]
             assert z.data.tobytes() == bytes.fromhex(poison) * 5
             assert y.broken_guards == z.broken_guards == ()
-    x = arena.read(tmp_path / "x.bin", written.slot("x"))
+    x = arena.read_slot(tmp_path / "x.bin", written.slot("x"))
     assert (x.data.view(np.float32).tolist(), x.broken_guards) == ((3 * X).tolist(), ())
 
 
@@ -159,7 +159,7 @@ def test_what_the_plain_launches_trampled_is_whole_before_the_graph(build: Cubin
         y = snapshot(outcome, written, "live", "y")
         assert y.data.view(np.float32)[0] == 2
         assert y.broken_guards
-    x = arena.read(tmp_path / "x.bin", written.slot("x"))
+    x = arena.read_slot(tmp_path / "x.bin", written.slot("x"))
     assert x.data.view(np.float32)[:2].tolist() == [5.0, 2.0]
 
 
@@ -202,7 +202,7 @@ def test_a_store_past_the_end_and_a_changed_input_are_seen(build: CubinBuild, tm
     y = snapshot(outcome, written, "live", "y")
     assert set(y.broken_guards) <= set(range(4 * X.size, 4 * X.size + 4))
     assert y.broken_guards
-    x = arena.read(tmp_path / "x.bin", written.slot("x"))
+    x = arena.read_slot(tmp_path / "x.bin", written.slot("x"))
     assert x.data.view(np.float32)[:2].tolist() == [5.0, 2.0]
 
 
@@ -313,7 +313,7 @@ def test_a_hole_stays_a_hole(build: CubinBuild, tmp_path: Path) -> None:
     disk = file.stat().st_blocks
     outcome = replay(tmp_path, written, build)
     assert snapshot(outcome, written, "live", "y").data[:4].view(np.float32)[0] == 42
-    x = arena.read(file, slot)
+    x = arena.read_slot(file, slot)
     assert x.broken_guards == ()
     assert x.data.view(np.float32).sum() == 21
     assert file.stat().st_blocks <= disk + 4096

@@ -42,7 +42,7 @@ def test_what_was_written_can_be_read(folder: Path, record: BenchRecord) -> None
     for path in (folder, folder / "bench.json"):
         found, files = store.KIND.read(path)
         assert found == store.KIND.load(path) == record
-        assert curve.decode(files["curve.json"], path) == curve.curve_of(record)
+        assert curve.decode_curve(files["curve.json"], path) == curve.curve_of(record)
     subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=folder, check=True, capture_output=True)
 
 

@@ -15,7 +15,7 @@ SLOW = (1.5,) * 5
 
 def test_columns_are_aligned_and_verdicts_follow() -> None:
     record = bench(point(1024, pair(), pair("a_much_longer_name", b_ms=SLOW)), point(65536, pair(b_ms=(1.0,) * 5)))
-    lines = text.table(record, curve.compare_with_curve(curve.curve_of(record), record)).splitlines()
+    lines = text.bench_table(record, curve.compare_with_curve(curve.curve_of(record), record)).splitlines()
     assert lines[0] == (
         "q6 (grouped) at 1,024 and 65,536 tokens on NVIDIA H200, sm_90, driver 580.159.04, CUDA 13.0: one replay is "
         "all 16 layers once; 5 warm-ups, then 5 trials of 8 replays, the arms A, B and A again alternating, their "
@@ -49,7 +49,7 @@ def test_bytes_that_differ_are_named() -> None:
 
 def test_a_name_cannot_steer_the_terminal() -> None:
     record = bench(point(1024, pair("\x1b[31mred\nline\u202e")))
-    shown = text.table(record)
+    shown = text.bench_table(record)
     assert "\\x1b[31mred line\\u202e" in shown
     assert not {"\x1b", "\u202e"} & set(shown)
 

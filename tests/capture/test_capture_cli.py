@@ -37,7 +37,7 @@ def comes(monkeypatch: pytest.MonkeyPatch, recording: Make) -> Callable[[int], N
         def made(_recipe: Recipe, _folder: Path, _say: Callable[[str], None]) -> Recording:
             return recording(seed)
 
-        monkeypatch.setattr(audit.capture.record, "record", made)
+        monkeypatch.setattr(audit.capture.record, "record_capture", made)
 
     return arrange
 

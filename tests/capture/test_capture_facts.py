@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from audit.capture.facts import Facts, measure, table
+from audit.capture.facts import Facts, facts_table, measure
 from audit.capture.store import Capture
 from audit.formats import encode_e4m3
 
@@ -55,7 +55,7 @@ def test_a_token_that_no_row_sees_does_not_count() -> None:
 
 
 def test_the_table_has_one_row_a_capture() -> None:
-    lines = table((Facts("a", 0.5, 0.25, 1, 2, 0.125, 0.5, 3),)).splitlines()
+    lines = facts_table((Facts("a", 0.5, 0.25, 1, 2, 0.125, 0.5, 3),)).splitlines()
     assert len(lines) == 3
     assert lines[2] == "| a | 50.00% | 25.0% | 1.00 | 2.0 | 12.5% | 50.0% | 3.0 |"
     assert len({line.replace("\\|", "").count("|") for line in lines}) == 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from audit.capture.facts import measure, table
+from audit.capture.facts import facts_table, measure
 from audit.capture.recipe import read_recipe
 from audit.capture.store import Capture, CaptureStore
 from audit.formats import decode_e4m3
@@ -91,5 +91,5 @@ def test_the_set_is_that_of_its_recipe() -> None:
 
 def test_the_readme_states_the_measured_figures(captures: list[Capture]) -> None:
     readme = (SET / "README.md").read_text()
-    for line in table(tuple(measure(capture) for capture in captures)).splitlines():
+    for line in facts_table(tuple(measure(capture) for capture in captures)).splitlines():
         assert line in readme

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from audit.capture import hook  # noqa: E402
-from audit.capture.hook import IMPLEMENTATION, observe  # noqa: E402
+from audit.capture.hook import IMPLEMENTATION, observe_attention  # noqa: E402
 from audit.capture.manifest import Environment, Model  # noqa: E402
 from audit.capture.model import LoadedModel  # noqa: E402
 from audit.capture.publish import publish  # noqa: E402
@@ -80,7 +80,7 @@ def loaded(model: Any, ids: list[int] = IDS) -> LoadedModel:
 
 
 def test_what_is_seen_is_what_the_cache_holds(model: Any) -> None:
-    seen = observe(model, IDS, rows=ROWS, layers=[1, 2])
+    seen = observe_attention(model, IDS, rows=ROWS, layers=[1, 2])
     with torch.inference_mode():
         cache = model(torch.tensor([IDS]), use_cache=True).past_key_values
     assert sorted(seen.layers) == [1, 2]
@@ -99,7 +99,7 @@ def test_what_is_seen_is_what_the_cache_holds(model: Any) -> None:
 
 
 def test_one_row_is_a_step_too(model: Any) -> None:
-    seen = observe(model, IDS, rows=1, layers=[0])
+    seen = observe_attention(model, IDS, rows=1, layers=[0])
     assert seen.layers[0].q.shape == (6, 1, 8)
 
 
@@ -108,7 +108,7 @@ def test_without_the_mask_function_the_step_is_refused(model: Any, monkeypatch: 
     monkeypatch.setattr(transformers.AttentionMaskInterface, "register", lambda *_: None)
     monkeypatch.delitem(transformers.AttentionMaskInterface._global_mapping, IMPLEMENTATION, raising=False)
     with pytest.raises(CaptureError, match="layer 0, step: expected a causal mask, but got none"):
-        observe(model, IDS, rows=ROWS, layers=[0])
+        observe_attention(model, IDS, rows=ROWS, layers=[0])
 
 
 def test_a_mask_that_is_not_causal_is_refused(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_a_mask_that_is_not_causal_is_refused(model: Any, monkeypatch: pytest.Mo
 
     monkeypatch.setitem(transformers.AttentionMaskInterface._global_mapping, "sdpa", open_mask)
     with pytest.raises(CaptureError, match="layer 0, step: mask: expected the causal one"):
-        observe(model, IDS, rows=ROWS, layers=[0])
+        observe_attention(model, IDS, rows=ROWS, layers=[0])
 
 
 def test_a_layer_that_takes_another_route_is_noticed(model: Any) -> None:
@@ -132,7 +132,7 @@ def test_a_layer_that_takes_another_route_is_noticed(model: Any) -> None:
 
     model.model.layers[1].self_attn = Bypass()
     with pytest.raises(CaptureError, match="expected one call of each of 3 layers"):
-        observe(model, IDS, rows=ROWS, layers=[0])
+        observe_attention(model, IDS, rows=ROWS, layers=[0])
 
 
 def test_a_layer_called_twice_is_noticed(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_a_layer_called_twice_is_noticed(model: Any, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(hook, "Attention", Twice)
     with pytest.raises(CaptureError, match=r"\('step', 1\): 2"):
-        observe(model, IDS, rows=ROWS, layers=[0])
+        observe_attention(model, IDS, rows=ROWS, layers=[0])
 
 
 def test_a_hook_that_changes_the_answer_is_noticed(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,7 +154,7 @@ def test_a_hook_that_changes_the_answer_is_noticed(model: Any, monkeypatch: pyte
 
     monkeypatch.setattr(hook, "Attention", Nudging)
     with pytest.raises(CaptureError, match="bit for bit"):
-        observe(model, IDS, rows=ROWS, layers=[0])
+        observe_attention(model, IDS, rows=ROWS, layers=[0])
 
 
 def test_tensors_that_are_not_those_of_the_output_are_noticed(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,13 +170,13 @@ def test_tensors_that_are_not_those_of_the_output_are_noticed(model: Any, monkey
 
     monkeypatch.setattr(hook, "Attention", Shuffling)
     with pytest.raises(CaptureError, match="FP64 attention"):
-        observe(model, IDS, rows=ROWS, layers=[0])
+        observe_attention(model, IDS, rows=ROWS, layers=[0])
 
 
 def test_another_model_than_stated_is_refused_in_the_hook(model: Any) -> None:
     model.config.num_key_value_heads = 3
     with pytest.raises(CaptureError, match=r"k: expected shape \(1, 3, "):
-        observe(model, IDS, rows=ROWS, layers=[0])
+        observe_attention(model, IDS, rows=ROWS, layers=[0])
 
 
 def test_a_recording_is_stored_and_repeats(model: Any, recipe: Recipe, tmp_path: Path) -> None:
@@ -189,7 +189,7 @@ def test_a_recording_is_stored_and_repeats(model: Any, recipe: Recipe, tmp_path:
     store = CaptureStore(tmp_path / "a")
     assert [ref.id for ref in store.list()] == [f"tiny/layer{layer}/rank{rank}" for layer in (0, 2) for rank in (0, 1)]
     assert store.census()[0].whole
-    seen = observe(model, IDS, rows=ROWS, layers=[2]).layers[2]
+    seen = observe_attention(model, IDS, rows=ROWS, layers=[2]).layers[2]
     capture = store.load("tiny/layer2/rank1")
     assert capture.arrays["q"].shape == (ROWS, 3, 8)
     assert (capture.arrays["q"] == seen.q[3:].transpose(1, 0, 2).astype(np.float16)).all()

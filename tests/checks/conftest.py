@@ -6,7 +6,7 @@ import pytest
 
 from audit import plan as planning
 from audit.checks import View
-from audit.execution import CaseInputs, execute
+from audit.execution import CaseInputs, execute_variant
 from audit.inputs import case_inputs
 from audit.plan import Selection
 from audit.project import find_project
@@ -27,8 +27,8 @@ def views() -> tuple[View, View]:
     }
     prepared = CaseInputs(operator, case, inputs, steps, expected)
     control, fast = plan.variants
-    parent = execute(project, plan, control, prepared, None, 1)
-    return parent, execute(project, plan, fast, prepared, parent, 1)
+    parent = execute_variant(project, plan, control, prepared, None, 1)
+    return parent, execute_variant(project, plan, fast, prepared, parent, 1)
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 def test_the_words_of_ptxas_are_read_by_name(tmp_path: Path, place: Callable[..., None]) -> None:
     place(tmp_path, "cuobjdump", USAGE)
     place(tmp_path, "nvdisasm", CODE)
-    found = cubin.describe(b"\x7fELF", SYMBOLS, LOG)
+    found = cubin.describe_cubin(b"\x7fELF", SYMBOLS, LOG)
     assert found.kernels == (
         KernelRecord("splits<6, 256>", "splits", 64, 0, 288, 0, 276, 540),
         KernelRecord("merge<6>", "_Z5mergePf", 32, 960, 0, 16, 0, 0),
@@ -88,13 +88,13 @@ def test_the_words_of_ptxas_are_read_by_name(tmp_path: Path, place: Callable[...
 
 
 def test_what_no_tool_says_is_not_zero(tmp_path: Path, place: Callable[..., None]) -> None:
-    silent = cubin.describe(b"\x7fELF", SYMBOLS, "")
+    silent = cubin.describe_cubin(b"\x7fELF", SYMBOLS, "")
     assert silent.kernels == tuple(KernelRecord(entry, symbol) for entry, symbol in SYMBOLS.items())
     assert all(value is None for value in (silent.kernels[0].registers, silent.kernels[0].spill_stores))
     assert silent.disassembler is silent.disassembly_sha256 is silent.tensor_core is None
     place(tmp_path, "nvdisasm", "", code=1)
-    assert cubin.describe(b"\x7fELF", SYMBOLS, LOG).tensor_core is None
-    assert cubin.describe(b"\x7fELF", SYMBOLS, LOG).kernels[1].local is None
+    assert cubin.describe_cubin(b"\x7fELF", SYMBOLS, LOG).tensor_core is None
+    assert cubin.describe_cubin(b"\x7fELF", SYMBOLS, LOG).kernels[1].local is None
 
 
 def test_a_tool_that_cannot_read_the_code_gives_way_to_the_next(tmp_path: Path, place: Callable[..., None]) -> None:

@@ -22,10 +22,18 @@ from audit.records import machine, sanitize
 from audit.records import run as run_record
 from audit.records import sanitize as sanitize_record
 from audit.records.closure import closure_of
-from audit.records.run import SCHEMA, RunRecord, summarize
+from audit.records.run import SCHEMA, RunRecord, summarize_run
 from audit.records.sanitize import SCHEMA as SANITIZE_SCHEMA
-from audit.records.sanitize import Canary, SanitizeRecord, Side, Tool, ToolCheck, ToolFinding, ToolRecord
-from audit.records.sanitize import summarize as summarize_session
+from audit.records.sanitize import (
+    Canary,
+    SanitizeRecord,
+    Side,
+    Tool,
+    ToolCheck,
+    ToolFinding,
+    ToolRecord,
+    summarize_session,
+)
 from audit.records.verify import Verification, find_records, verify
 from audit.sanitize import suppressions
 
@@ -98,12 +106,12 @@ def audited(made: Project) -> RunRecord:
         command="audit run",
         commit=None,
         plan=plan,
-        machine=machine.describe(),
+        machine=machine.describe_machine(),
         builds={key: build for outcome in outcomes for key, build in outcome.builds.items()},
         cases=tuple(outcome.record for outcome in outcomes),
         audits=audits,
         exposures=exposures,
-        summary=summarize(plan, audits, exposures, 1.0),
+        summary=summarize_run(plan, audits, exposures, 1.0),
         closure=closure_of(made, plan.operator, ()),
     )
 
@@ -170,7 +178,7 @@ def session(
         command="audit sanitize",
         commit=None,
         plan=plan,
-        machine=machine.describe(),
+        machine=machine.describe_machine(),
         tools=tuple(ToolRecord(tool, "the accounting of barriers", (), "nothing") for tool in tools),
         builds={"fast-build": build},
         canaries=canaries,
@@ -200,7 +208,7 @@ def write_session(evidence: SanitizeRecord, runs: Path) -> Path:
 def rewrite(folder: Path, change: Callable[[RunRecord], RunRecord]) -> Path:
     """Put whole evidence that was changed, its summary made again, in the place of what lies in a folder."""
     evidence = change(run_record.KIND.load(folder))
-    summary = summarize(evidence.plan, evidence.audits, evidence.exposures, evidence.summary.seconds)
+    summary = summarize_run(evidence.plan, evidence.audits, evidence.exposures, evidence.summary.seconds)
     path = write(msgspec.structs.replace(evidence, summary=summary), folder.parent)
     shutil.rmtree(folder)
     return path.rename(folder)  # under its name, since a project may name it

@@ -68,7 +68,7 @@ def newest(shape: str = "q1") -> Path:
     """The newest evidence of a shape on a GPU that is retained, of its whole default plan."""
     found = []
     for file in (ROOT / "reports").rglob(f"{run_record.KIND.file}*"):
-        plan = json.loads(packing.read(file.parent, run_record.PLAN))
+        plan = json.loads(packing.read_unpacked(file.parent, run_record.PLAN))
         if (plan["shape"], plan["backend"], plan["pruned"]) == (shape, "cuda", False):
             found.append(file.parent)
     return max(found, key=lambda folder: folder.name)

@@ -15,7 +15,7 @@ import pytest
 from audit.project import find_project
 from audit.records import sanitize
 from audit.records import sanitize as sanitize_record
-from audit.records.sanitize import SanitizeRecord, Side, ToolFinding, summarize
+from audit.records.sanitize import SanitizeRecord, Side, ToolFinding, summarize_session
 from audit.sanitize import suppressions
 
 from ..conftest import ROOT, Ran
@@ -179,7 +179,7 @@ def rewrite_session(project: Path, change: Callable[[SanitizeRecord], SanitizeRe
     complaints = sanitize_record.complaints(
         record.suppressions, day, tuple(tool.tool for tool in record.tools), narrowed=record.plan.pruned
     )
-    summary = summarize(record.plan, record.checked, record.canaries, complaints, record.summary.seconds)
+    summary = summarize_session(record.plan, record.checked, record.canaries, complaints, record.summary.seconds)
     shutil.rmtree(folder)
     record = msgspec.structs.replace(record, summary=summary)
     write_session(record, folder.parent).rename(folder)

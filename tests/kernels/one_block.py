@@ -11,7 +11,7 @@ from audit.compile.host import build_host
 from audit.project import find_project
 from audit.records.sanitize import Observation, Tool
 from audit.sanitize.host import tools as host
-from audit.sanitize.host.output import observe
+from audit.sanitize.host.output import observe_host_run
 from audit.sanitize.host.tools import BUILT_FOR, HostRun
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,10 +26,10 @@ def run_one_block(
     case = GROUPED.case(GROUPED.shapes[0], {"heads": 3, "dim": 64, "context": context, "page": page}, seed=1)
     inputs = GROUPED.inputs(case, case.rng())
     folder.mkdir()
-    whole = bundle.write(folder, GROUPED, variant, case, inputs, {"live": {}}, policy="exact")
+    whole = bundle.write_bundle(folder, GROUPED, variant, case, inputs, {"live": {}}, policy="exact")
     first = msgspec.structs.replace(whole.launches[0], grid=(1, 1, 1))
     alone = msgspec.structs.replace(whole, launches=(first,), schedule_seed=schedule)
     (folder / bundle.MANIFEST).write_bytes(msgspec.json.encode(alone))
     program = build_host(root, root / variant.code.path, alone.entries, sanitizer=BUILT_FOR[tool])
-    ran = host.run(tool, folder, alone, program, 120)
-    return ran, observe(ran, alone, list(program.identity.sources))
+    ran = host.run_host_tool(tool, folder, alone, program, 120)
+    return ran, observe_host_run(ran, alone, list(program.identity.sources))

@@ -223,12 +223,12 @@ def ran(root: Path, case: Case, given: Inputs, folder: Path) -> dict[str, Array]
     """The results of `control`, with the sources of `root`, in its first step, and the pre-cast output."""
     variant = OPERATOR.variant("control")
     folder.mkdir()
-    written = bundle.write(folder, OPERATOR, variant, case, given, {"live": {}})
+    written = bundle.write_bundle(folder, OPERATOR, variant, case, given, {"live": {}})
     outcome = host.run(folder, written, build_host(root, root / variant.code.path, written.entries), 60, 2)
     assert isinstance(outcome, Completed), outcome
     got = {
         buffer.name: arena.typed(
-            arena.read(outcome.files["live"][buffer.name], written.slot(buffer.name)), buffer, case
+            arena.read_slot(outcome.files["live"][buffer.name], written.slot(buffer.name)), buffer, case
         )
         for buffer in OPERATOR.buffers(case)
         if buffer.role != "in"

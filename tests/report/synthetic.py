@@ -13,7 +13,7 @@ from audit.compile.identity import BuildIdentity
 from audit.metrics import Metric
 from audit.plan import Plan, PlannedVariant
 from audit.records.machine import Machine
-from audit.records.run import SCHEMA, Audit, CaseRecord, RunRecord, summarize
+from audit.records.run import SCHEMA, Audit, CaseRecord, RunRecord, summarize_run
 from audit.spec import Case
 from audit.vacuity import Exposure
 
@@ -74,7 +74,7 @@ def synthetic(
         ),
         audits=audits,
         exposures=exposures,
-        summary=summarize(plan, audits, exposures, 12.5),
+        summary=summarize_run(plan, audits, exposures, 12.5),
     )
 
 

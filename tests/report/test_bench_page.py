@@ -15,7 +15,7 @@ from audit.bench.pairs import arms
 from audit.records.bench import BenchRecord, ComparedBytes, Error, SkippedArm
 from audit.report.bench_page import render_bench
 from audit.report.chart import Series, chart
-from audit.report.template import visible
+from audit.report.template import visible_value
 
 from ..bench.records import bench, pair, point
 
@@ -180,7 +180,7 @@ def test_hostile_names_are_text(name: str) -> None:
         peers={name: name},
     )
     page = render_bench(record, curve.compare_with_curve(curve.curve_of(record), record))
-    assert str(visible(name)) in html.unescape(page)
+    assert str(visible_value(name)) in html.unescape(page)
     assert "\u202e" not in page
     assert page.count("<script") == 1  # the page's own
     assert "<img" not in page

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from audit.checks.result import Figure, Result
-from audit.records.run import RunRecord, summarize
+from audit.records.run import RunRecord, summarize_run
 from audit.report.conditions import RunCondition, count_conditions, run_conditions
 from audit.vacuity import Exposure
 
@@ -88,7 +88,7 @@ def test_what_did_not_run_is_no_pass(missing: set[tuple[int, int]], name: str, o
 def test_a_mutation_that_nothing_catches() -> None:
     evidence = synthetic()
     exposures = (*evidence.exposures, Exposure("shifted", evidence.plan.cases[0].id, True, ()))
-    summary = summarize(evidence.plan, evidence.audits, exposures, 1.0)
+    summary = summarize_run(evidence.plan, evidence.audits, exposures, 1.0)
     evidence = msgspec.structs.replace(evidence, exposures=exposures, summary=summary)
     condition = of(evidence)["vacuity"]
     assert (condition.state, condition.held, condition.of) == ("inconclusive", 2, 3)

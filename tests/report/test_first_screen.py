@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from audit.records import sanitize as sanitize_record
-from audit.records.sanitize import summarize
+from audit.records.sanitize import summarize_session
 from audit.report.index import render_index
 from audit.report.sanitize_page import render_sanitize
 
@@ -45,7 +45,7 @@ def test_a_canary_that_was_not_found(visit: Visit) -> None:
     passed = tuple(one for one in record.checked if one.verdict != "fail")
     plan = msgspec.structs.replace(record.plan, variants=("control",))
     checked = tuple(one for one in passed if one.variant == "control")
-    summary = summarize(plan, checked, record.canaries, (), 5.0)
+    summary = summarize_session(plan, checked, record.canaries, (), 5.0)
     opened = visit(render_sanitize(msgspec.structs.replace(record, plan=plan, checked=checked, summary=summary)))
     assert in_sight(opened, "h1.inconclusive")
     assert in_sight(opened, ".tiles .short:has-text('canaries')")
@@ -56,7 +56,7 @@ def test_a_canary_that_was_not_found(visit: Visit) -> None:
 def test_a_suppression_that_expired(visit: Visit) -> None:
     record = session()
     complaints = sanitize_record.complaints(record.suppressions, date(2027, 1, 2), ())
-    summary = summarize(record.plan, record.checked, record.canaries, complaints, 5.0)
+    summary = summarize_session(record.plan, record.checked, record.canaries, complaints, 5.0)
     opened = visit(render_sanitize(msgspec.structs.replace(record, summary=summary)))
     assert in_sight(opened, "h1.fail")
     assert in_sight(opened, "section.verdict p:has-text(\"suppression 'known' expired on 2027-01-01\")")

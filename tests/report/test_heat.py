@@ -22,7 +22,7 @@ def test_every_difference_is_in_picture_and_tables() -> None:
     differ[4, 1, 0, :1] = True
     found = tally("partial", EXTENTS, differ)
     assert found
-    shown = heat.shown(found)
+    shown = heat.heat_map(found)
     assert (shown.differing, shown.places, shown.total) == (41, 3, 30)
     assert {side.dim: side.counts for side in shown.marginals} == {
         "split": (0, 20, 20, 0, 1), "row": (0, 1, 40), "head": (1, 40)
@@ -43,7 +43,7 @@ def test_every_difference_is_in_picture_and_tables() -> None:
 def test_one_dimension_and_names_of_any_kind_can_be_drawn() -> None:
     found = tally("<b>\u202e", [("<n>" * 9, 7)], np.arange(7) % 2 == 0)
     assert found
-    picture = heat.shown(found).picture
+    picture = heat.heat_map(found).picture
     ElementTree.fromstring(picture)
     assert "<b>" not in picture
     assert "\u202e" not in picture
@@ -56,4 +56,4 @@ def test_counts_that_do_not_fit_are_refused(change: dict[str, object]) -> None:
     found = tally("partial", EXTENTS, np.ones((5, 3, 2, 20), bool))
     assert found
     with pytest.raises(EvidenceError, match="differences of partial: expected 1 to 4096 counts"):
-        heat.shown(msgspec.structs.replace(found, **change))
+        heat.heat_map(msgspec.structs.replace(found, **change))

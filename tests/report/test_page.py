@@ -13,7 +13,7 @@ import pytest
 from audit import plan as planning
 from audit.plan import Selection
 from audit.project import find_project
-from audit.records.run import RunRecord, summarize
+from audit.records.run import RunRecord, summarize_run
 from audit.report import run_page
 from audit.report.failures import reproduce
 from audit.run import run
@@ -66,7 +66,7 @@ def test_nothing_is_fetched_from_elsewhere(evidence: RunRecord) -> None:
 
 def test_what_did_not_run_is_shown_as_such(evidence: RunRecord) -> None:
     partial = evidence.audits[:1]
-    summary = summarize(evidence.plan, partial, evidence.exposures, 1.0)
+    summary = summarize_run(evidence.plan, partial, evidence.exposures, 1.0)
     assert (summary.verdict, summary.planned, summary.ran, summary.inconclusive) == ("inconclusive", 6, 1, 5)
     page = render(msgspec.structs.replace(evidence, audits=partial, summary=summary))
     assert len(re.findall(r'<td class="cell absent"><a [^>]*>–</a>', page)) == 5

@@ -22,7 +22,7 @@ from audit.report.project_context import (
     RetainedSession,
     project_context,
 )
-from audit.report.template import visible
+from audit.report.template import visible_value
 
 from ..conftest import ROOT, Ran
 from ..gate import made
@@ -122,9 +122,9 @@ def test_hostile_names_are_text(name: str) -> None:
     assert page.count("<script") == 2  # the page's own, and its data
     assert "<img" not in page
     assert "\u202e" not in page
-    assert str(visible(name)) in told(page, "closed")
-    assert str(visible(name)) in told(page, "retained")
-    assert str(visible(name)) in told(page, "sanitizers")
+    assert str(visible_value(name)) in told(page, "closed")
+    assert str(visible_value(name)) in told(page, "retained")
+    assert str(visible_value(name)) in told(page, "sanitizers")
 
 
 def test_the_newest_session_on_such_a_device_has_its_canaries_on_the_first_screen() -> None:

@@ -18,10 +18,10 @@ from audit.records.sanitize import (
     ToolCheck,
     ToolFinding,
     ToolRecord,
-    summarize,
+    summarize_session,
 )
 from audit.report.sanitize_page import render_sanitize
-from audit.report.template import visible
+from audit.report.template import visible_value
 from audit.spec import Case
 
 
@@ -58,7 +58,7 @@ def session() -> SanitizeRecord:
         canaries=canaries,
         checked=checked,
         suppressions=(Suppression("known", "memcheck", "out-of-bounds", "splits", "harmless", "2027-01-01", 1),),
-        summary=summarize(plan, checked, canaries, (), 5.0),
+        summary=summarize_session(plan, checked, canaries, (), 5.0),
     )
 
 
@@ -103,4 +103,4 @@ def test_hostile_names_are_text(name: str) -> None:
     assert page.count("<script") == 1  # the page's own
     assert "<img" not in page
     assert "\u202e" not in page
-    assert str(visible(name)) in html.unescape(page)
+    assert str(visible_value(name)) in html.unescape(page)

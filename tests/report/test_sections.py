@@ -7,7 +7,7 @@ import re
 import msgspec
 import pytest
 
-from audit.records.sanitize import summarize
+from audit.records.sanitize import summarize_session
 from audit.report.bench_page import render_bench
 from audit.report.project_context import ClosedVariant, ProjectContext
 from audit.report.sanitize_page import render_sanitize
@@ -72,7 +72,7 @@ def test_a_clean_session_has_neither_findings_nor_suppressions() -> None:
     canaries = tuple(one for one in record.canaries if one.tool == "memcheck")
     clean = msgspec.structs.replace(
         record, plan=plan, checked=checked, canaries=canaries, suppressions=(),
-        summary=summarize(plan, checked, canaries, (), 5.0),
+        summary=summarize_session(plan, checked, canaries, (), 5.0),
     )  # fmt: skip
     assert clean.summary.verdict == "pass"
     page = render_sanitize(clean)

@@ -43,9 +43,9 @@ def run(tool: Tool, name: str, folder: Path) -> HostRun:
     variant = operator.variant(name)
     folder.mkdir()
     inputs = operator.inputs(case, case.rng())
-    written = bundle.write(folder, operator, variant, case, inputs, {"live": {}}, policy="exact")
+    written = bundle.write_bundle(folder, operator, variant, case, inputs, {"live": {}}, policy="exact")
     program = build_host(FOLDER, FOLDER / variant.code.path, written.entries, sanitizer=BUILT_FOR[tool])
-    return host.run(tool, folder, written, program, 120)
+    return host.run_host_tool(tool, folder, written, program, 120)
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -81,7 +81,7 @@ def canaries_of(tool: Tool) -> tuple[CanaryKernel, ...]:
     return tuple(canary for canary in CANARIES if canary.tool == tool)
 
 
-def write(folder: Path, canary: CanaryKernel, entry: str) -> Bundle:
+def write_canary(folder: Path, canary: CanaryKernel, entry: str) -> Bundle:
     """Write a bundle with one launch of `entry`, the canary's kernel or its twin, into an empty folder."""
     size = 4 * canary.floats
     slots = tuple(Slot(name, "f32", role, f"{name}.bin", 0, size, size, "00" * 8, "") for name, role in canary.buffers)

@@ -34,7 +34,7 @@ _KINDS: Mapping[str, str] = {
 }
 
 
-def canaries_of(tool: Tool, installed: Installation) -> tuple[CanaryKernel, ...]:
+def visible_canaries(tool: Tool, installed: Installation) -> tuple[CanaryKernel, ...]:
     """The canaries that this release of the tool must find."""
     return tuple(
         canary
@@ -48,14 +48,14 @@ def source(tool: Tool) -> Path:
     return FOLDER / planted.canaries_of(tool)[0].source
 
 
-def entries(tool: Tool, installed: Installation) -> tuple[str, ...]:
+def canary_entries(tool: Tool, installed: Installation) -> tuple[str, ...]:
     """The kernels that a cubin of `source` must contain."""
-    return tuple(name for canary in canaries_of(tool, installed) for name in (canary.name, canary.twin))
+    return tuple(name for canary in visible_canaries(tool, installed) for name in (canary.name, canary.twin))
 
 
-def check(tool: Tool, installed: Installation, built: CubinBuild, limit: float) -> tuple[Canary, ...]:
+def check_canaries(tool: Tool, installed: Installation, built: CubinBuild, limit: float) -> tuple[Canary, ...]:
     """Run every canary of a tool and its twin, each in its own process, for at most `limit` seconds each."""
-    kernels = canaries_of(tool, installed)
+    kernels = visible_canaries(tool, installed)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         observed = pool.map(
             lambda each: _run(tool, installed, built, each[0], each[1], limit),
@@ -74,5 +74,5 @@ def _run(
     tool: Tool, installed: Installation, built: CubinBuild, canary: CanaryKernel, entry: str, limit: float
 ) -> Observation:
     with scratch_folder() as folder:
-        bundle = planted.write(folder, canary, entry)
-        return compute_sanitizer.run(tool, installed, Work(folder, bundle, built), limit)
+        bundle = planted.write_canary(folder, canary, entry)
+        return compute_sanitizer.run_tool(tool, installed, Work(folder, bundle, built), limit)

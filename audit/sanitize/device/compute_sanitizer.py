@@ -145,7 +145,7 @@ def find_compute_sanitizer(chosen: Path | None = None) -> Installation:
     )
 
 
-def record(tool: Tool, installed: Installation) -> ToolRecord:
+def device_tool_record(tool: Tool, installed: Installation) -> ToolRecord:
     """The tool's version, options and gaps."""
     options = tuple(f"{name} {value}".strip() for name, value in _options(tool, installed).items())
     shared = tool == "initcheck" and installed.sees_shared_initialisation
@@ -181,7 +181,7 @@ def prepare(tool: Tool, installed: Installation, works: Sequence[Work]) -> list[
     ]
 
 
-def run(tool: Tool, installed: Installation, work: Work, limit: float) -> Observation:
+def run_tool(tool: Tool, installed: Installation, work: Work, limit: float) -> Observation:
     """Launch a bundle under a tool, for at most `limit` seconds.
 
     A kernel that crashes without a report of the tool is a finding of kind `crash`. Raises AuditError if the process
@@ -212,11 +212,11 @@ def _observe_all(tool: Tool, installed: Installation, works: Sequence[Work], lim
         for name in (_LOG, _XML, target.REPORT):
             (work.folder / name).unlink(missing_ok=True)
     began = time.monotonic()
-    done = processes.run(command, limit, env=processes.package_environment())
+    done = processes.run_process(command, limit, env=processes.package_environment())
     seconds = limit if done.code is None else round(time.monotonic() - began, 3)
     log, xml = (_read(first / name) for name in (_LOG, _XML))
     return [
-        observe(
+        observe_tool_output(
             tool,
             command,
             [launch.entry for launch in work.bundle.launches],
@@ -234,11 +234,11 @@ def _observe_all(tool: Tool, installed: Installation, works: Sequence[Work], lim
     ]
 
 
-def observe(
+def observe_tool_output(
     tool: Tool, command: Sequence[str], entries: Sequence[str], sources: Sequence[str], output: ToolOutput
 ) -> Observation:
     """The observation of a run whose plan launches `entries` in every step; `sources` are the project's files."""
-    parsed = compute_output.parse(tool, output.log or "", output.xml, sources)
+    parsed = compute_output.parse_tool_output(tool, output.log or "", output.xml, sources)
     troubles = list(parsed.troubles)
     if output.log is None:
         lines = output.output.strip().splitlines()

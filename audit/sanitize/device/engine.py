@@ -32,13 +32,13 @@ class DeviceEngine:
 
     def record(self, tool: Tool) -> ToolRecord:
         """The tool's version, options and gaps."""
-        return compute_sanitizer.record(tool, self._installed)
+        return compute_sanitizer.device_tool_record(tool, self._installed)
 
     def canaries(self, tool: Tool) -> tuple[Canary, ...]:
         """Run the tool's canaries and their twins."""
-        source, entries = compute_canaries.source(tool), compute_canaries.entries(tool, self._installed)
+        source, entries = compute_canaries.source(tool), compute_canaries.canary_entries(tool, self._installed)
         build = compile_cubin(FOLDER, source, entries, arch=self._device.arch, line_info=True)
-        return compute_canaries.check(tool, self._installed, build, self._canary_limit)
+        return compute_canaries.check_canaries(tool, self._installed, build, self._canary_limit)
 
     def observe(
         self, tool: Tool, root: Path, variant: Variant, bundles: Sequence[tuple[Path, Bundle]], limit: float
@@ -56,7 +56,7 @@ class DeviceEngine:
         ]
         observations = compute_sanitizer.run_together(tool, self._installed, works, limit) if len(works) > 1 else None
         if observations is None:
-            observations = [compute_sanitizer.run(tool, self._installed, work, limit) for work in works]
+            observations = [compute_sanitizer.run_tool(tool, self._installed, work, limit) for work in works]
         return [(observed, work.build.identity) for observed, work in zip(observations, works, strict=True)]
 
     def describe_device(self) -> str | None:

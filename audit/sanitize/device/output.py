@@ -17,7 +17,7 @@ import msgspec
 from audit import foreign
 from audit.foreign import ForeignError
 from audit.records.sanitize import Severity, Tool, ToolFinding
-from audit.sanitize.collapse import NOBODY, Frame, Names, RawReport, Taking, collapsed, plain
+from audit.sanitize.collapse import NOBODY, Frame, Names, RawReport, Taking, collapsed, plain_function
 from audit.sanitize.ranges import point
 
 _LONGEST = 2**16  # characters of a line
@@ -88,7 +88,7 @@ class _Line(NamedTuple):
     text: str
 
 
-def parse(tool: Tool, text: str, xml: str | None, sources: Sequence[str]) -> Report:
+def parse_tool_output(tool: Tool, text: str, xml: str | None, sources: Sequence[str]) -> Report:
     """Parse the log and the XML (None if there is none) of one run; `sources` are the names that findings use for the
     project's files."""
     lines, troubles = _lines(text)
@@ -230,7 +230,7 @@ def _stack(frames: Sequence[re.Match[str]]) -> list[Frame]:
 def _kernel(function: str) -> str:
     """The kernel of a function, which the compiler may have cloned for that kernel."""
     clone = _CLONE.match(function)
-    return plain(clone[1] if clone else function)
+    return plain_function(clone[1] if clone else function)
 
 
 def _joined(records: Sequence[RawReport]) -> list[RawReport]:

@@ -33,7 +33,7 @@ class HostEngine:
 
     def record(self, tool: Tool) -> ToolRecord:
         """The tool's version, options and gaps. Raises ToolMissing if it is not installed."""
-        return host.record(tool)
+        return host.host_tool_record(tool)
 
     def canaries(self, tool: Tool) -> tuple[Canary, ...]:
         """Run the tool's canaries and their twins."""
@@ -61,9 +61,9 @@ class HostEngine:
 
     def _canary(self, tool: Tool, canary: CanaryKernel, entry: str, build: HostBuild) -> Observation:
         with scratch_folder() as folder:
-            bundle = planted.write(folder, canary, entry)
-            result = host.run(tool, folder, bundle, build, self._canary_limit)
-            return host_output.observe(result, bundle, tuple(build.identity.sources))
+            bundle = planted.write_canary(folder, canary, entry)
+            result = host.run_host_tool(tool, folder, bundle, build, self._canary_limit)
+            return host_output.observe_host_run(result, bundle, tuple(build.identity.sources))
 
     def _observe(
         self, tool: Tool, root: Path, variant: Variant, folder: Path, bundle: Bundle, limit: float
@@ -82,5 +82,5 @@ class HostEngine:
             defines=code.defines,
             sanitizer=host.BUILT_FOR[tool],
         )
-        result = host.run(tool, folder, bundle, build, limit)
-        return host_output.observe(result, bundle, tuple(build.identity.sources)), build.identity
+        result = host.run_host_tool(tool, folder, bundle, build, limit)
+        return host_output.observe_host_run(result, bundle, tuple(build.identity.sources)), build.identity

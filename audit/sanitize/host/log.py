@@ -126,7 +126,7 @@ def readable(line: str) -> str:
     return line if len(line) <= _LONGEST and not _NUMBER.search(line) else f"unreadable: {line[:_SHOWN]}"
 
 
-def parse(tool: Tool, text: str, names: Names, known: Collection[str]) -> LogSummary:
+def parse_log(tool: Tool, text: str, names: Names, known: Collection[str]) -> LogSummary:
     """Parse a log of racecheck, memcheck or synccheck; `known` are other lines that it may contain."""
     log = _Log(text, known)
     if tool == "racecheck":

@@ -44,7 +44,7 @@ _SPAN = re.compile(r"(\d+)(?:-(\d+))?")
 _LANES, _MOST_THREADS = 32, 1024
 
 
-def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observation:
+def observe_host_run(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observation:
     """The observation of a run over `bundle`; `sources` are the project's files as `BuildIdentity.sources` names them.
 
     Kinds: race, out-of-bounds, misaligned, invalid-access, undefined, uninitialised, divergent-barrier,
@@ -84,10 +84,10 @@ def observe(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Observation
 
 def _parse_log(run: HostRun, names: Names, known: Sequence[str]) -> LogSummary:
     if run.tool != "initcheck":
-        return host_text.parse(run.tool, run.log, names, known)
+        return host_text.parse_log(run.tool, run.log, names, known)
     text, start, xml = run.log.partition(host_valgrind.START)
-    before = host_text.parse(run.tool, text, names, known)
-    report = host_valgrind.parse(start + xml, names)
+    before = host_text.parse_log(run.tool, text, names, known)
+    report = host_valgrind.parse_valgrind(start + xml, names)
     return LogSummary(report.records, (*before.troubles, *report.troubles), report.counted)
 
 

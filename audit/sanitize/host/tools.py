@@ -69,7 +69,7 @@ class HostRun(msgspec.Struct, frozen=True):
         return self.report[-1:] == ("done",)
 
 
-def run(tool: Tool, folder: Path, bundle: Bundle, build: HostBuild, limit: float) -> HostRun:
+def run_host_tool(tool: Tool, folder: Path, bundle: Bundle, build: HostBuild, limit: float) -> HostRun:
     """Run a bundle of the policy `exact` under a tool, for at most `limit` seconds.
 
     Raises ValueError unless `build` is for BUILT_FOR[tool], ToolMissing if valgrind is not installed.
@@ -92,7 +92,7 @@ def run(tool: Tool, folder: Path, bundle: Bundle, build: HostBuild, limit: float
         content = written.content()
     said = content.decode(errors="replace") + (xml.read_text(errors="replace") if xml.exists() else "")
     shown = (*(f"{name}={value}" for name, value in settings.items()), *under, str(build.executable))
-    return HostRun(tool, shown, outcome, said, tuple(host.reported(folder)))
+    return HostRun(tool, shown, outcome, said, tuple(host.host_report(folder)))
 
 
 def build_canaries(tool: Tool, arch: str = "sm_90") -> HostBuild:
@@ -116,7 +116,7 @@ _GAPS: Mapping[Tool, str] = {
 }
 
 
-def record(tool: Tool) -> ToolRecord:
+def host_tool_record(tool: Tool) -> ToolRecord:
     """The tool's version, options and gaps. Raises ToolMissing if it is not installed."""
     compiler = find_compiler()
     find_instrumentation(compiler, BUILT_FOR[tool])

@@ -27,7 +27,7 @@ _SIZED = re.compile(r".*\b(read|write) of size (\d+)")
 _UNSET = frozenset(("UninitCondition", "UninitValue", "SyscallParam"))
 
 
-def parse(text: str, names: Names) -> LogSummary:
+def parse_valgrind(text: str, names: Names) -> LogSummary:
     """Parse the XML; an empty text is a missing report."""
     if not text.strip():
         return LogSummary((), ("valgrind wrote no report",))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from audit.backends import child
 from audit.records.sanitize import Observation, Tool
-from audit.sanitize.device.compute_sanitizer import ToolOutput, observe
+from audit.sanitize.device.compute_sanitizer import ToolOutput, observe_tool_output
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures/sanitizers/device"
 NAMES = sorted(folder.name for folder in FOLDER.iterdir() if folder.is_dir())
@@ -24,7 +24,7 @@ class Recording(NamedTuple):
 
     def observed(self) -> Observation:
         """What `observe` makes of it, for a target that was to launch one kernel called `kernel`."""
-        return observe(self.tool, ["recorded"], self.entries, SOURCES, self.left)
+        return observe_tool_output(self.tool, ["recorded"], self.entries, SOURCES, self.left)
 
     @property
     def entries(self) -> list[str]:

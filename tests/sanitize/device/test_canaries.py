@@ -38,7 +38,7 @@ class Runs:
         self.ran.append(entry)
         if entry.endswith("_clean"):
             return CLEAN
-        canary = next(one for one in compute_canaries.canaries_of(tool, installed) if one.name == entry)
+        canary = next(one for one in compute_canaries.visible_canaries(tool, installed) if one.name == entry)
         sides = tuple(Side("read", entry, canary.source, line + self.off) for line in canary.lines)
         finding = ToolFinding(tool, kind(entry), "error", entry, "planted", sides, 1, "")
         return msgspec.structs.replace(CLEAN, exit_code=FOUND, reported=1, findings=(finding,))
@@ -48,8 +48,8 @@ class Runs:
 def test_each_is_found_at_its_own_lines_and_nowhere_else(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     for off in (0, 100):
         runs = Runs(off)
-        monkeypatch.setattr(compute_sanitizer, "run", runs)
-        found = compute_canaries.check(tool, INSTALLED, BUILD, 1)
-        assert sorted(runs.ran) == sorted(compute_canaries.entries(tool, INSTALLED))  # side by side
+        monkeypatch.setattr(compute_sanitizer, "run_tool", runs)
+        found = compute_canaries.check_canaries(tool, INSTALLED, BUILD, 1)
+        assert sorted(runs.ran) == sorted(compute_canaries.canary_entries(tool, INSTALLED))  # side by side
         assert {canary.found for canary in found} == {off == 0}
         assert all(canary.twin_clean for canary in found)

@@ -22,12 +22,12 @@ from audit.sanitize.device.compute_sanitizer import (
     FOUND,
     Installation,
     Work,
+    device_tool_record,
     find_compute_sanitizer,
-    observe,
+    observe_tool_output,
     prepare,
-    record,
-    run,
     run_together,
+    run_tool,
 )
 from audit.sanitize.verdict import judge_run
 from audit.spec import Source, Variant
@@ -115,7 +115,7 @@ def test_one_that_cannot_be_executed_is_refused(tmp_path: Path) -> None:
 def test_every_option_is_one_that_the_release_knows_and_none_that_matters_is_left_out(
     release: Installation, tool: Tool
 ) -> None:
-    options = " ".join(record(tool, release).options)
+    options = " ".join(device_tool_record(tool, release).options)
     for needed in (
         f"--error-exitcode {FOUND}",
         "--require-cuda-init yes",
@@ -125,24 +125,24 @@ def test_every_option_is_one_that_the_release_knows_and_none_that_matters_is_lef
     ):
         assert needed in options
     assert ("--initcheck-address-space all" in options) == (tool == "initcheck" and release.version[:4] == "2026")
-    assert record(tool, release).by == f"compute-sanitizer {release.version}"
+    assert device_tool_record(tool, release).by == f"compute-sanitizer {release.version}"
 
 
 def test_options_of_one_tool_are_not_given_to_another(release: Installation) -> None:
-    assert "--racecheck-report all" in record("racecheck", release).options
-    assert not any("racecheck" in option for option in record("memcheck", release).options)
+    assert "--racecheck-report all" in device_tool_record("racecheck", release).options
+    assert not any("racecheck" in option for option in device_tool_record("memcheck", release).options)
 
 
 def test_shared_memory_is_a_gap_of_initcheck_only_where_it_is_one(release: Installation) -> None:
     sees = release.version.startswith("2026")
-    assert ("not from shared memory" in record("initcheck", release).gaps) != sees
-    assert ("uninitialised_shared" in compute_canaries.entries("initcheck", release)) == sees
+    assert ("not from shared memory" in device_tool_record("initcheck", release).gaps) != sees
+    assert ("uninitialised_shared" in compute_canaries.canary_entries("initcheck", release)) == sees
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_canaries_lie_where_their_source_marks_them(release: Installation, tool: Tool) -> None:
     text = compute_canaries.source(tool).read_text()
-    for canary in compute_canaries.canaries_of(tool, release):
+    for canary in compute_canaries.visible_canaries(tool, release):
         assert canary.lines
         assert f"void {canary.name}(" in text
         assert f"void {canary.twin}(" in text
@@ -156,7 +156,7 @@ def test_a_clean_run_is_a_pass(
     folder = tmp_path / "bundle"
     folder.mkdir()
     bundle = lay(folder, [SCALE, launch("increment", "y", 500, blocks=4)], steps={"a": {}, "b": {}}, policy="exact")
-    observed = run(tool, release, Work(folder, bundle, build), 60)
+    observed = run_tool(tool, release, Work(folder, bundle, build), 60)
     assert observed.launches == 4
     assert judge_run(tool, observed, 4, PROVEN) == ("pass", "no finding in 4 launches")
     assert judge_run(tool, observed, 5, PROVEN)[0] == "inconclusive"
@@ -229,7 +229,7 @@ def test_a_finding_is_a_fail(
     installed: Installation, build: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "racecheck-one")
-    observed = run("racecheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
+    observed = run_tool("racecheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
     assert observed.exit_code == FOUND
     verdict, reason = judge_run("racecheck", observed, 1, PROVEN)
     assert (verdict, reason[:54]) == ("fail", "1 finding; the first: race in race_one, extra.cu:7 and")
@@ -240,7 +240,7 @@ def test_a_kernel_that_crashes_without_a_word_of_the_tool_is_a_finding(
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "racecheck-clean")
     bundle = lay(tmp_path, [SCALE, launch("stray", "y")], policy="exact")
-    observed = run("racecheck", installed, Work(tmp_path, bundle, build), 60)
+    observed = run_tool("racecheck", installed, Work(tmp_path, bundle, build), 60)
     (finding,) = observed.findings
     assert (finding.kind, finding.kernel) == ("crash", "stray")
     assert judge_run("racecheck", observed, 2, PROVEN)[0] == "fail"
@@ -251,7 +251,7 @@ def test_a_kernel_that_does_not_end_is_killed_and_inconclusive(
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "synccheck-clean")
     bundle = lay(tmp_path, [SCALE, launch("spin", "y")], policy="exact")
-    observed = run("synccheck", installed, Work(tmp_path, bundle, build), 3)
+    observed = run_tool("synccheck", installed, Work(tmp_path, bundle, build), 3)
     assert observed.exit_code is None
     verdict, reason = judge_run("synccheck", observed, 2, PROVEN)
     assert verdict == "inconclusive"
@@ -270,7 +270,7 @@ def test_a_tool_that_hangs_is_killed_with_all_that_it_started(
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "deaf")
     began = time.monotonic()
-    observed = run("memcheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 5)
+    observed = run_tool("memcheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 5)
     assert time.monotonic() - began < 20
     child = (tmp_path / "child").read_text()
     while alive(child) and time.monotonic() - began < 30:  # killed, but it dies when the system next looks at it
@@ -288,7 +288,7 @@ def test_a_tool_that_did_not_do_its_work_is_never_a_pass(
     installed: Installation, build: CubinBuild, found: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", found)
-    observed = run("memcheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
+    observed = run_tool("memcheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
     assert judge_run("memcheck", observed, 1, PROVEN)[0] != "pass"
 
 
@@ -297,7 +297,7 @@ def test_an_option_that_the_tool_refuses_is_told(
 ) -> None:
     monkeypatch.setenv("FAKE_SANITIZER", "memcheck-clean")
     wrong = msgspec.structs.replace(installed, options=installed.options | {"--initcheck-address-space"})
-    observed = run("initcheck", wrong, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
+    observed = run_tool("initcheck", wrong, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), build), 60)
     verdict, reason = judge_run("initcheck", observed, 1, PROVEN)
     assert verdict == "inconclusive"
     assert "unrecognised option '--initcheck-address-space'" in reason
@@ -309,7 +309,7 @@ def test_no_driver_is_told(
     monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_driver))
     monkeypatch.setenv("FAKE_CUDA", "none")
     monkeypatch.setenv("FAKE_SANITIZER", "memcheck-clean")
-    observed = run("memcheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), by_hand()), 60)
+    observed = run_tool("memcheck", installed, Work(tmp_path, lay(tmp_path, [SCALE], policy="exact"), by_hand()), 60)
     verdict, reason = judge_run("memcheck", observed, 1, PROVEN)
     assert verdict == "inconclusive"
     assert "refused driver" in reason
@@ -369,7 +369,9 @@ def test_a_crash_beside_a_trouble_of_the_tool_is_not_the_kernel_s() -> None:
         ("Internal Sanitizer Error: no memory", []),
     ):
         log = f"{title}\n========= {line}\n{summary}\n"
-        observed = observe("racecheck", [], ["kernel"], SOURCES, msgspec.structs.replace(left, log=log, **ended))
+        observed = observe_tool_output(
+            "racecheck", [], ["kernel"], SOURCES, msgspec.structs.replace(left, log=log, **ended)
+        )
         assert [finding.kind for finding in observed.findings] == kinds
         assert judge_run("racecheck", observed, 1, PROVEN)[0] == ("fail" if kinds else "inconclusive")
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from audit.records.sanitize import ToolFinding
-from audit.sanitize.device.output import CONSEQUENCES, Report, parse
+from audit.sanitize.device.output import CONSEQUENCES, Report, parse_tool_output
 
 from .recordings import NAMES, SOURCES, recording
 
@@ -245,7 +245,7 @@ SMALL = [name for name in NAMES if len(recording(name).left.log or "") < 30_000]
 
 def parsed(name: str) -> Report:
     tool, left = recording(name)
-    return parse(tool, left.log or "", left.xml, SOURCES)
+    return parse_tool_output(tool, left.log or "", left.xml, SOURCES)
 
 
 def clean(report: Report) -> bool:
@@ -300,7 +300,7 @@ def test_the_same_race_met_the_other_way_round_is_one_finding_with_its_threads_i
         + f"=========     Read Thread (4,0,0) {second}\n=========     Write Thread (3,0,0) {first}\n========= \n"
         + "========= RACECHECK SUMMARY: 2 hazards displayed (2 errors, 0 warnings)\n"
     )
-    report = parse("racecheck", text, _xml(2), ("k.cu",))
+    report = parse_tool_output("racecheck", text, _xml(2), ("k.cu",))
     (finding,) = report.findings
     assert [(side.what, side.line, side.threads) for side in finding.sides] == [
         ("read", 5, "(2,0,0) (4,0,0)"),
@@ -333,7 +333,7 @@ def test_lines_of_the_manual_of_2026_are_understood() -> None:
         "========= \n"
         "========= ERROR SUMMARY: 2 errors\n"
     )
-    report = parse("memcheck", text, _xml(2), ("kernels/a.cu", "a.cu"))
+    report = parse_tool_output("memcheck", text, _xml(2), ("kernels/a.cu", "a.cu"))
     assert report.complete
     assert [(f.kind, f.kernel, f.sides[0].file) for f in report.findings] == [
         ("out-of-bounds", "splits<6, 1>", "kernels/a.cu"),
@@ -355,7 +355,7 @@ def test_lines_of_the_manual_of_2026_are_understood() -> None:
 def test_a_line_that_nobody_knows_is_a_trouble(name: str, line: str) -> None:
     tool, left = recording(name)
     title, summary = (left.log or "").splitlines()
-    report = parse(tool, f"{title}\n========= {line}\n{summary}\n", left.xml, SOURCES)
+    report = parse_tool_output(tool, f"{title}\n========= {line}\n{summary}\n", left.xml, SOURCES)
     assert not report.complete
     assert report.troubles == (line,)
 
@@ -374,7 +374,7 @@ def test_a_line_that_nobody_knows_is_a_trouble(name: str, line: str) -> None:
     ],
 )
 def test_a_summary_of_another_wording_is_none(tool: str, summary: str) -> None:
-    report = parse(tool, f"========= COMPUTE-SANITIZER\n========= {summary}\n", _xml(0), SOURCES)  # type: ignore[arg-type]
+    report = parse_tool_output(tool, f"========= COMPUTE-SANITIZER\n========= {summary}\n", _xml(0), SOURCES)  # type: ignore[arg-type]
     assert not clean(report)
 
 
@@ -390,22 +390,22 @@ def test_one_hazard_and_many_are_counted_alike(count: int) -> None:
         f"========= COMPUTE-SANITIZER\n{record * count}"
         f"========= RACECHECK SUMMARY: {count} hazard{many} displayed (0 errors, {count} warning{many})\n"
     )
-    report = parse("racecheck", text, _xml(count), SOURCES)
+    report = parse_tool_output("racecheck", text, _xml(count), SOURCES)
     assert (report.complete, report.reported, report.findings[0].count) == (True, count, count)
 
 
 @pytest.mark.parametrize("xml", [None, "", "<ComputeSanitizerOutput>", "<other/>", "<ComputeSanitizerOutput><x/>"])
 def test_no_report_is_whole_without_its_xml(xml: str | None) -> None:
     tool, left = recording("racecheck-clean")
-    assert not parse(tool, left.log or "", xml, SOURCES).complete
+    assert not parse_tool_output(tool, left.log or "", xml, SOURCES).complete
 
 
 def test_the_three_counts_must_agree() -> None:
     tool, left = recording("initcheck-one")
     log = left.log or ""
-    assert parse(tool, log, _xml(1), SOURCES).complete
-    assert not parse(tool, log, _xml(0), SOURCES).complete
-    assert not parse(tool, log.replace("SUMMARY: 1 error", "SUMMARY: 0 errors"), _xml(1), SOURCES).complete
+    assert parse_tool_output(tool, log, _xml(1), SOURCES).complete
+    assert not parse_tool_output(tool, log, _xml(0), SOURCES).complete
+    assert not parse_tool_output(tool, log.replace("SUMMARY: 1 error", "SUMMARY: 0 errors"), _xml(1), SOURCES).complete
 
 
 @st.composite
@@ -441,7 +441,7 @@ def test_a_damaged_log_is_clean_only_with_a_whole_summary_of_zero(data: st.DataO
     name = data.draw(st.sampled_from(SMALL))
     tool, left = recording(name)
     text = data.draw(damaged(left.log)) if left.log else ""
-    report = parse(tool, text, left.xml, SOURCES)
+    report = parse_tool_output(tool, text, left.xml, SOURCES)
     if clean(report):
         assert ZERO[tool == "racecheck"].search(text)
         assert name in NOTHING_FOUND
@@ -456,16 +456,16 @@ def test_damage_to_both_reports_of_a_finding_never_makes_it_clean(data: st.DataO
     tool, left = recording(name)
     text = data.draw(damaged(left.log or ""))
     xml = data.draw(damaged(left.xml)) if left.xml else None
-    assert not clean(parse(tool, text, xml, SOURCES))
+    assert not clean(parse_tool_output(tool, text, xml, SOURCES))
 
 
 @pytest.mark.parametrize("name", ["racecheck-clean", "memcheck-clean", "memcheck-no-leak"])
 def test_a_report_cut_anywhere_is_not_whole(name: str) -> None:
     tool, left = recording(name)
     log, xml = left.log or "", left.xml or ""
-    assert clean(parse(tool, log, xml, SOURCES))
-    assert not any(clean(parse(tool, log[:end], xml, SOURCES)) for end in range(len(log)))
-    assert not any(parse(tool, log, xml[:end], SOURCES).complete for end in range(len(xml.rstrip())))
+    assert clean(parse_tool_output(tool, log, xml, SOURCES))
+    assert not any(clean(parse_tool_output(tool, log[:end], xml, SOURCES)) for end in range(len(log)))
+    assert not any(parse_tool_output(tool, log, xml[:end], SOURCES).complete for end in range(len(xml.rstrip())))
 
 
 def _xml(records: int) -> str:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from audit.backends import Completed, Crashed, Outcome, child
 from audit.bundle import Bundle, BundledLaunch, BundledStep
 from audit.records.sanitize import Observation
-from audit.sanitize.host.output import observe
+from audit.sanitize.host.output import observe_host_run
 from audit.sanitize.host.tools import HostRun
 
 FOLDER = Path(__file__).resolve().parents[3] / "fixtures/sanitizers/host"
@@ -40,7 +40,7 @@ class HostRecording(NamedTuple):
             run.log if log is None else log,
             run.report if report is None else report,
         )
-        return observe(changed, self.bundle, SOURCES)
+        return observe_host_run(changed, self.bundle, SOURCES)
 
 
 @cache

@@ -31,7 +31,9 @@ program: Callable[[Tool], HostBuild] = cache(host.build_canaries)
 
 
 def run(canary: CanaryKernel, entry: str, folder: Path) -> HostRun:
-    return host.run(canary.tool, folder, planted.write(folder, canary, entry), program(canary.tool), 60)
+    return host.run_host_tool(
+        canary.tool, folder, planted.write_canary(folder, canary, entry), program(canary.tool), 60
+    )
 
 
 @pytest.mark.parametrize("canary", CANARIES, ids=lambda canary: canary.name)

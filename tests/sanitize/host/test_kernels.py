@@ -15,7 +15,7 @@ from audit.compile.sources import project_sources
 from audit.project import find_project
 from audit.records.sanitize import TOOLS, Tool
 from audit.sanitize.host import tools as host
-from audit.sanitize.host.output import observe
+from audit.sanitize.host.output import observe_host_run
 from audit.sanitize.host.tools import BUILT_FOR, HostRun
 
 from ...conftest import ROOT, full_run
@@ -31,9 +31,9 @@ def run(tool: Tool, shape: str, folder: Path, root: Path = ROOT, name: str = "co
     variant = operator.variant(name)
     inputs = operator.inputs(case, case.rng())
     folder.mkdir()
-    written = bundle.write(folder, operator, variant, case, inputs, {"live": {}}, policy="exact")
+    written = bundle.write_bundle(folder, operator, variant, case, inputs, {"live": {}}, policy="exact")
     program = build_host(root, root / variant.code.path, written.entries, sanitizer=BUILT_FOR[tool])
-    return host.run(tool, folder, written, program, 120)
+    return host.run_host_tool(tool, folder, written, program, 120)
 
 
 @pytest.mark.parametrize("tool", TOOLS)
@@ -132,10 +132,10 @@ def test_a_barrier_taken_out_is_a_race_with_both_lines(path: str, line: int, tmp
             folder = tmp_path / f"{variant.name}{index}"
             folder.mkdir()
             inputs = operator.inputs(case, case.rng())
-            written = bundle.write(folder, operator, variant, case, inputs, {"live": {}}, policy="exact")
+            written = bundle.write_bundle(folder, operator, variant, case, inputs, {"live": {}}, policy="exact")
             program = build_host(root, root / variant.code.path, written.entries, sanitizer="thread")
-            ran = host.run("racecheck", folder, written, program, 300)
-            seen = observe(ran, written, tuple(program.identity.sources))
+            ran = host.run_host_tool("racecheck", folder, written, program, 300)
+            seen = observe_host_run(ran, written, tuple(program.identity.sources))
             told |= any(finding.kind in ("divergent-barrier", "invalid-barrier") for finding in seen.findings)
             races = [finding for finding in seen.findings if finding.kind == "race"]
             if races:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from audit.backends import Completed, Crashed, TimedOut
 from audit.records.sanitize import Canary, Observation, Tool, ToolFinding, describe_finding
 from audit.sanitize.canaries.planted import CANARIES, CanaryKernel
-from audit.sanitize.collapse import Names, plain
+from audit.sanitize.collapse import Names, plain_function
 from audit.sanitize.verdict import canary, judge_run
 
 from .recordings import NAMES, SOURCES, host_recording
@@ -543,7 +543,7 @@ def test_a_whole_xml_of_a_clean_run_is_one_to_its_end(data: st.DataObject) -> No
     ],
 )
 def test_a_function_by_its_plain_name(function: str, name: str) -> None:
-    assert plain(function) == name
+    assert plain_function(function) == name
 
 
 def test_a_kernel_is_named_as_its_launch_spells_it_where_that_is_clear() -> None:

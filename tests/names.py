@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
-BY_CONTRACT = frozenset({"command", "main", "draft", "pages", "points"})
+BY_CONTRACT = frozenset({"command", "decode", "main", "draft", "pages", "points", "run"})
 """Functions that several modules offer under one name because one caller picks the module."""
 
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from .conftest import ROOT
-from .names import BY_CONTRACT, definitions, types_with_several_meanings
+from .names import BY_CONTRACT, definitions, functions_with_several_meanings, types_with_several_meanings
 
 
 def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
@@ -33,8 +33,9 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
     assert "audit.records is not allowed to import audit.report" in done.stdout
 
 
-def test_a_type_has_one_meaning(tmp_path: Path) -> None:
+def test_a_name_has_one_meaning(tmp_path: Path) -> None:
     assert types_with_several_meanings(ROOT / "audit") == {}
+    assert functions_with_several_meanings(ROOT / "audit") == {}
     for name in ("a.py", "b.py"):
         (tmp_path / name).write_text("class Finding:\n    pass\n")
     assert types_with_several_meanings(tmp_path) == {"Finding": ["a.py", "b.py"]}

@@ -47,18 +47,17 @@ class Excerpt:
     def content(self) -> bytes:
         """What is kept, once the program has ended; between the parts a line that says how much was left out."""
         self._reader.join(_LAST_WORDS)  # a process that left the group may hold the stream open
-        if not self._reader.is_alive():
-            self._stream.close()
         left_out = self._size - len(self._first) - len(self._last)
         between = f"\n[... {left_out:,} bytes left out ...]\n".encode() if left_out else b""
         return bytes(self._first) + between + bytes(self._last)
 
     def _read(self) -> None:
-        while part := os.read(self._stream.fileno(), _PART):
-            self._size += len(part)
-            room = self._limit - len(self._first)
-            self._first += part[:room]
-            self._last = (self._last + part[room:])[-_PART:]
+        with self._stream:  # also where nobody asks for the content: the run was interrupted
+            while part := os.read(self._stream.fileno(), _PART):
+                self._size += len(part)
+                room = self._limit - len(self._first)
+                self._first += part[:room]
+                self._last = (self._last + part[room:])[-_PART:]
 
 
 def run_process(

@@ -72,6 +72,6 @@ def test_a_newer_whole_record_that_fails_speaks(project: Project) -> None:
     record = made.run_record.KIND.load(retained(project))
     audits = tuple(map(failing, record.audits))
     newer = msgspec.structs.replace(record, audits=audits, started="2026-11-29T00:00:00+00:00")
-    summary = made.summarize(newer.plan, audits, newer.exposures, 1.0)
+    summary = made.summarize_run(newer.plan, audits, newer.exposures, 1.0)
     made.write(msgspec.structs.replace(newer, summary=summary), project.root / "reports")
     assert made.judge(project).verdict == "fail"

@@ -33,6 +33,8 @@ GUARD_BYTES = 4096
 PAGE_BYTES = 4096  # what the host maps at a time
 Policy = Literal["guarded", "exact"]
 PoisonKind = Literal["nan", "high", "low"]
+INITIALISED: frozenset[Role] = frozenset({"in", "inout"})
+"""The roles of buffers that a kernel finds filled, from the inputs."""
 
 _MAPPED_FROM = 1 << 24
 """Files of at least this many bytes are mapped, not read: otherwise each variant would hold the largest inputs."""
@@ -113,11 +115,6 @@ def poison(slot: Slot, salt: str, step: int, kind: PoisonKind = "nan") -> str:
     return _word(f"{salt}/{slot.name}", slot.dtype, step, kind).hex()
 
 
-def is_ambiguous(buffer: Buffer) -> bool:
-    """Whether a right result may well be the poison: in one byte any value may be right, and there are but 256."""
-    return buffer.dtype == "u8"
-
-
 def poison_array(slot: Slot, word: str) -> Array:
     """The poisoned data of a whole buffer, u1."""
     eight = np.frombuffer(bytes.fromhex(word), np.uint64)
@@ -133,7 +130,7 @@ def create(folder: Path, slots: Sequence[Slot], inputs: Inputs, case: Case, buff
     for slot, buffer in zip(slots, buffers, strict=True):
         with (folder / slot.file).open("wb") as file:
             file.write(_guard_bytes(slot, 0, slot.offset))
-            if slot.role == "in":
+            if slot.role in INITIALISED:
                 for at, block in sparse.blocks(input_array(buffer, case, inputs)):
                     file.seek(slot.offset + at)
                     file.write(block.data)

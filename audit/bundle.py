@@ -43,7 +43,7 @@ class BundledLaunch(msgspec.Struct, frozen=True):
 
 
 class BundledStep(msgspec.Struct, frozen=True):
-    """One step: which inputs change (buffer -> file), and the poison of every other buffer."""
+    """One step: the files that it loads (the inputs that change, and every `inout`), and the poison of the rest."""
 
     name: str
     loads: dict[str, str]
@@ -115,6 +115,7 @@ def write_bundle(
     salt = f"{case.id}/{variant.name}/{arm.name}"
     slots = arena.lay_out(buffers, case, salt, policy, arm.shift, arm.poison)
     arena.create(folder, slots, inputs, case, buffers)
+    initial = _save_initial(folder, slots, inputs, case, buffers)
     bundle = Bundle(
         schema=1,
         case=case.id,
@@ -122,7 +123,7 @@ def write_bundle(
         slots=slots,
         launches=tuple(resolve_launch(launch, variant, buffers, inputs) for launch in launches_of(variant, case)),
         steps=tuple(
-            _step(folder, index, name, changes, salt, slots, buffers, case, arm.poison)
+            _step(folder, index, name, changes, initial, salt, slots, buffers, case, arm.poison)
             for index, (name, changes) in enumerate(steps.items())
         ),
         schedule_seed=arm.schedule_seed,
@@ -133,21 +134,34 @@ def write_bundle(
     return bundle
 
 
+def _save_initial(
+    folder: Path, slots: Sequence[Slot], inputs: Inputs, case: Case, buffers: Sequence[Buffer]
+) -> dict[str, str]:
+    """Buffer -> the file with what an `inout` buffer holds before every step that does not change it."""
+    files = {}
+    for slot, buffer in zip(slots, buffers, strict=True):
+        if slot.role == "inout":
+            files[slot.name] = f"initial.{slot.file}"
+            (folder / files[slot.name]).write_bytes(arena.encode_input(buffer, case, inputs))
+    return files
+
+
 def _step(
     folder: Path,
     index: int,
     name: str,
     changes: Inputs,
+    initial: Mapping[str, str],
     salt: str,
     slots: Sequence[Slot],
     buffers: Sequence[Buffer],
     case: Case,
     kind: PoisonKind,
 ) -> BundledStep:
-    loads = {}
+    loads = dict(initial)
     for slot, buffer in zip(slots, buffers, strict=True):
         if buffer.name in changes:
-            if slot.role != "in":
+            if slot.role not in arena.INITIALISED:
                 raise ProjectError(
                     f"step {name}: expected changes of input buffers only, but it changes {buffer.name}, "
                     f"whose role is {slot.role!r}"
@@ -157,7 +171,7 @@ def _step(
     if unknown := set(changes) - set(loads):
         raise ProjectError(f"step {name}: expected names of input buffers, but got {sorted(unknown)}")
     kind = "low" if name == _LOW_STEP and kind == "nan" else kind
-    poison = {slot.name: arena.poison(slot, salt, index, kind) for slot in slots if slot.role != "in"}
+    poison = {slot.name: arena.poison(slot, salt, index, kind) for slot in slots if slot.role not in arena.INITIALISED}
     return BundledStep(name, loads, poison)
 
 

@@ -12,6 +12,7 @@ from audit.argument_pairs import LaunchArguments, launch_arguments
 from audit.backends import Completed
 from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
+from audit.checks.device import host_notes
 from audit.compile.identity import BuildIdentity
 from audit.declaration import arrays_of, ask, launches_of
 from audit.execution import CaseInputs, execute_variant
@@ -76,7 +77,18 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
         measured = tuple(metrics(view))
         seconds = round(time.monotonic() - began, 3)
         shared = _dynamic_shared(view)
-        audit = Audit(case.id, planned.label, verdict, seconds, results, measured, build_key, shared)
+        audit = Audit(
+            case.id,
+            planned.label,
+            verdict,
+            seconds,
+            results,
+            measured,
+            build_key,
+            shared,
+            tuple(host_notes(view)),
+            view.launched_code,
+        )
         audits.append(audit)
         on_audit(audit)
     digest = arena.input_digest(prepared.inputs)

@@ -323,9 +323,10 @@ def inputs_from(operator: Operator, case: Case, what: str, function: Callable[..
     """The inputs of a case: an array for `in` buffers, and scalars under names that are of no buffer."""
     given = ask(case, what, function, case, *args, returns=Mapping[str, Array | np.generic | int | float])
     roles = {buffer.name: buffer.role for buffer in buffers_of(operator, case)}
-    expected = f"arrays of {[name for name, role in roles.items() if role == 'in']} and scalar arguments alone"
+    filled = [name for name, role in roles.items() if role in ("in", "inout")]
+    expected = f"arrays of {filled} and scalar arguments alone; give a buffer that has contents before role='inout'"
     for name, value in given.items():
-        odd = roles[name] != "in" if name in roles else np.ndim(value) != 0 or not _is_plain(name)
+        odd = name not in filled if name in roles else np.ndim(value) != 0 or not _is_plain(name)
         if odd:
             raise _refusal(case, what, function, Mismatch(f"[{came(name, bare=True)}]", expected, came(value)))
     return given
@@ -346,7 +347,9 @@ def arrays_of(operator: Operator, reference: Reference, case: Case, inputs: Inpu
     """The arrays of a reference; one that stands for an output has its very shape."""
     what = f"reference {reference.name}"
     found = ask(case, what, reference.compute, case, inputs, returns=Mapping[str, Array])
-    shapes = {buffer.name: buffer.shape(case) for buffer in buffers_of(operator, case) if buffer.role == "out"}
+    shapes = {
+        buffer.name: buffer.shape(case) for buffer in buffers_of(operator, case) if buffer.role in ("out", "inout")
+    }
     for mine, theirs in (*((name, name) for name in shapes), *operator.measured.items()):
         if mine in shapes and theirs in found and np.shape(found[theirs]) != shapes[mine]:
             expected = f"the shape of {mine}, {shapes[mine]}"
@@ -356,17 +359,32 @@ def arrays_of(operator: Operator, reference: Reference, case: Case, inputs: Inpu
 
 def masks_of(operator: Operator, case: Case, inputs: Inputs) -> Mapping[str, Array]:
     """For outputs and workspaces the mask of the elements that must be written, in the buffer's shape."""
-    found = ask(case, "written", operator.written, case, inputs, returns=Mapping[str, Array | bool])
+    return _masks(operator, case, inputs, "written", operator.written, outside=True)
+
+
+def nonfinite_of(operator: Operator, case: Case, inputs: Inputs) -> Mapping[str, Array]:
+    """For outputs and workspaces the mask of the elements that may hold infinity or NaN, in the buffer's shape."""
+    return _masks(operator, case, inputs, "nonfinite", operator.nonfinite, outside=False)
+
+
+def _masks(
+    operator: Operator,
+    case: Case,
+    inputs: Inputs,
+    what: str,
+    hook: Callable[[Case, Inputs], Mapping[str, Array]],
+    outside: bool,
+) -> Mapping[str, Array]:
+    """The masks that a hook returns; `outside` is the mask of a buffer that it leaves out."""
+    found = ask(case, what, hook, case, inputs, returns=Mapping[str, Array | bool])
     results = {buffer.name: buffer.shape(case) for buffer in buffers_of(operator, case) if buffer.role != "in"}
     masks = {}
     for name, mask in found.items():
         expected = f"bool masks that broadcast to the shapes of {results}"
         if name not in results or np.asarray(mask).dtype != np.bool_ or not _broadcasts(mask, results[name]):
-            raise _refusal(
-                case, "written", operator.written, Mismatch(f"[{came(name, bare=True)}]", expected, came(mask))
-            )
+            raise _refusal(case, what, hook, Mismatch(f"[{came(name, bare=True)}]", expected, came(mask)))
         masks[name] = np.broadcast_to(np.asarray(mask), results[name])
-    return {name: masks.get(name, np.broadcast_to(np.True_, shape)) for name, shape in results.items()}
+    return {name: masks.get(name, np.broadcast_to(np.bool_(outside), shape)) for name, shape in results.items()}
 
 
 def _broadcasts(mask: Array | bool, shape: tuple[int, ...]) -> bool:

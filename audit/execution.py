@@ -1,8 +1,8 @@
 """Executes one variant in one case. Each arm is a bundle for a backend; together the arms become the checks' view.
 
 On the host a variant runs all steps, then the first step again in a second arm with another schedule of threads, other
-poison and other addresses. On a GPU the first arm runs as plain launches and as one captured graph. It also runs on the
-host, whose bytes must be the same.
+poison and other addresses, and with it every step that left an element which equals its poison. On a GPU the first arm
+runs as plain launches and as one captured graph. It also runs on the host, where the host can build it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import shutil
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
@@ -20,9 +20,11 @@ from audit import arena, bundle
 from audit.arena import Snapshot
 from audit.backends import Completed, Crashed, Outcome, cuda, host
 from audit.backends.cuda import BOTH, PLAIN
+from audit.backends.outcome import ending, is_unsupported
 from audit.backends.replay import Mode
 from audit.bundle import AGAIN, FIRST, Arm, Bundle
 from audit.checks.view import Step, View
+from audit.checks.workspace import steps_to_repeat
 from audit.compile.cuda import CubinBuild, compile_cubin
 from audit.compile.frozen import load_frozen
 from audit.compile.host import HostBuild, build_host
@@ -72,51 +74,73 @@ class ArmOutcome:
 def execute_variant(
     project: Project, plan: Plan, planned: PlannedVariant, prepared: CaseInputs, parent: View | None, threads: int
 ) -> View:
-    """Execute the arms of a variant. The first that does not complete ends the series and is the view's outcome."""
+    """Execute the arms of a variant. The first that does not complete ends the series and is the view's outcome, unless
+    it is a host arm for which the operator makes no promise, or which the host cannot build."""
     if planned.revision:
         project = project_at(project, planned.revision)
     variant = project.operators[plan.operator].variant(planned.name)
-    arms: list[tuple[Arm, Modes]] = [(FIRST, HOST), (AGAIN, HOST)]
-    names = ["first", "again"]
-    if plan.backend == "cuda":
-        arms = [(FIRST, BOTH), (AGAIN, PLAIN), (FIRST, HOST)]
-        names = ["first", "graph", "again", "host"]
-    outcomes: list[ArmOutcome] = []
-    for arm, modes in arms:
-        outcomes.append(_execute_arm(project, plan, variant, prepared, arm, modes, threads))
-        if outcomes[-1].failure:
-            break
-    executions = dict(zip(names, (execution for arm in outcomes for execution in arm.executions), strict=False))
-    steps = {name: execution.steps for name, execution in executions.items()}
-    builds = [arm.build.identity if arm.build else None for arm in outcomes]
-    return View(
+    on_gpu = plan.backend == "cuda"
+
+    def execute(arm: Arm, modes: Modes, steps: Sequence[str] = ()) -> ArmOutcome:
+        return _execute_arm(project, plan, variant, prepared, arm, modes, threads, steps)
+
+    first = execute(FIRST, BOTH if on_gpu else HOST)
+    plain, graph = (*first.executions, None, None)[:2]
+    view = View(
         operator=prepared.operator,
         variant=variant,
         case=prepared.case,
-        bundle=outcomes[0].bundle,
-        build=builds[0],
-        outcome=outcomes[-1].failure or executions["first"].outcome,
-        steps=steps.get("first", ()),
-        again=steps.get("again", ()),
-        graph=steps.get("graph", ()),
-        on_host=steps.get("host", ()),
-        launched={name: execution.outcome.launches for name, execution in executions.items() if name != "first"},
-        host_build=builds[-1] if "host" in executions else None,
-        final_inputs=outcomes[0].final_inputs,
+        bundle=first.bundle,
+        build=first.build.identity if first.build else None,
+        outcome=first.failure or first.executions[0].outcome,
+        steps=plain.steps if plain else (),
+        again=(),
+        graph=graph.steps if graph else (),
+        launched={"graph": graph.outcome.launches} if graph else {},
+        final_inputs=first.final_inputs,
         parent=parent,
         revision=planned.revision,
         baseline_only=planned.baseline_only,
     )
+    if first.failure:
+        return view
+    again = execute(AGAIN, PLAIN if on_gpu else HOST, steps_to_repeat(view))
+    view = _with_again(view, again)
+    return _with_host(view, execute(FIRST, HOST)) if on_gpu and not again.failure else view
+
+
+def _with_again(view: View, again: ArmOutcome) -> View:
+    if again.failure:
+        return replace(view, outcome=again.failure)
+    (execution,) = again.executions
+    return replace(view, again=execution.steps, launched={**view.launched, "again": execution.outcome.launches})
+
+
+def _with_host(view: View, host: ArmOutcome) -> View:
+    """The view with the host arm of a run on a GPU, or with the reason why there is none."""
+    if not host.failure:
+        (execution,) = host.executions
+        launched = {**view.launched, "host": execution.outcome.launches}
+        build = host.build.identity if host.build else None
+        return replace(view, on_host=execution.steps, launched=launched, host_build=build)
+    if view.operator.same_on_host and not is_unsupported(host.failure):
+        return replace(view, outcome=host.failure)
+    return replace(view, host_reason=ending(host.failure))
 
 
 def _execute_arm(
-    project: Project, plan: Plan, variant: Variant, prepared: CaseInputs, arm: Arm, modes: Modes, threads: int
+    project: Project,
+    plan: Plan,
+    variant: Variant,
+    prepared: CaseInputs,
+    arm: Arm,
+    modes: Modes,
+    threads: int,
+    names: Sequence[str] = (),
 ) -> ArmOutcome:
+    """Run the steps of an arm, or only those of the given names."""
     loads = step_loads(prepared.inputs, prepared.steps)
-    results = [buffer for buffer in buffers_of(prepared.operator, prepared.case) if buffer.role != "in"]
-    if arm is AGAIN and not any(map(arena.is_ambiguous, results)):
-        first = next(iter(loads))
-        loads = {first: loads[first]}
+    loads = {name: loads[name] for name in names or loads}
     with scratch_folder(_memory(prepared)) as folder:
         manifest = bundle.write_bundle(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
         outcomes, build = _build_and_run(project, plan, variant, folder, manifest, modes, threads)

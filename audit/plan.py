@@ -122,7 +122,7 @@ def make_plan(
         variants=_against(
             project, operator, planned_variants(operator, selection.variants, full=selection.full), selection.against
         ),
-        checks=tuple(CHECKS),
+        checks=tuple(name for name in CHECKS if name != "host" or operator.same_on_host),
         time_limit=checked_time_limit(time_limit),
         pruned=selection != Selection(),
         references={reference.name: reference.own_error for reference in operator.references},

@@ -24,10 +24,11 @@ from audit.errors import PlanError, ProjectError
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """A numpy array of any dtype."""
 Inputs: TypeAlias = Mapping[str, Array | np.generic]
-"""Inputs by name: an array fills the `in` buffer of that name, a numpy scalar is a launch argument."""
+"""Inputs by name: an array fills the `in` or `inout` buffer of that name, a numpy scalar is a launch argument."""
 AxisValue: TypeAlias = int | float | str
 """A value of an axis; the size of a dimension must be an integer."""
-Role = Literal["in", "out", "workspace"]
+Role = Literal["in", "out", "inout", "workspace"]
+"""What a buffer is to a kernel: read, written, both, or scratch memory."""
 Status = Literal["control", "admitted", "experimental", "closed"]
 """The standing of a variant: `control` is the original, `admitted` has passed and has records that show it,
 `experimental` is under work, `closed` was rejected and runs only when a command names it."""
@@ -164,7 +165,7 @@ class Buffer(msgspec.Struct, frozen=True):
     name    how launches, inputs and results refer to it
     dtype   f64, f32, f16, e4m3, u8, i32, u32, i64 or u64; numpy holds e4m3 as one unsigned byte
     dims    the dimensions, outermost first: each word is an axis of the case, or `name=size`
-    role    `in`, `out` or `workspace`
+    role    `in`, `out`, `workspace`, or `inout`: filled from `inputs` before every step, and a result after it
     offset  bytes by which the first element is shifted from an address aligned to 256 bytes
     behind  bytes that follow the data, where guard bytes would be: a trap for a kernel that reads too far
     """
@@ -458,6 +459,11 @@ def written_everywhere(_case: Case, _inputs: Inputs) -> Mapping[str, Array]:
     return {}
 
 
+def finite_everywhere(_case: Case, _inputs: Inputs) -> Mapping[str, Array]:
+    """The default of `nonfinite`: no result may hold infinity or NaN."""
+    return {}
+
+
 @dataclass(frozen=True)
 class Operator:
     """What is computed, with its buffers and its promises.
@@ -465,7 +471,8 @@ class Operator:
     name            unique in the project
     axes            the dimensions along which cases differ
     buffers         every buffer of a case, in any order
-    inputs          arrays for the `in` buffers and numpy scalars for launch arguments, from a case and a generator
+    inputs          arrays for the `in` and `inout` buffers and numpy scalars for launch arguments, from a case and a
+                    generator
     variants        the implementations
     references      what the result should be
     bounds          limits of the error against the references
@@ -477,7 +484,12 @@ class Operator:
     admit_inputs    raises InputError for inputs outside the domain of the operator
     steps           step -> inputs that change, from a case and its inputs; `restore` must reproduce `live`
     written         buffer -> bool mask, broadcast to the buffer, of the elements that must be written; all other
-                    elements must keep their poison. A buffer without a mask must be written everywhere
+                    elements must keep their poison, or what an `inout` buffer held before. A buffer without a mask
+                    must be written everywhere
+    nonfinite       buffer -> bool mask, broadcast to the buffer, of the elements in which infinity or NaN is meant,
+                    such as the -inf of a mask; everywhere else the check `finite` refuses both
+    same_on_host    promise that the CPU backend leaves the bytes of the GPU. Without it, a run on a GPU measures and
+                    shows the difference, and does not judge it
     derived         name -> function of a case, its inputs and the results, for a value computed from the workspace
     measured        output or derived name -> array of a reference; the report shows the error between the two
     describe        what a reader of the plan should know of a case, such as its row lengths
@@ -504,6 +516,8 @@ class Operator:
     admit_inputs: Callable[[Case, Inputs], None] | None = None
     steps: Callable[[Case, Inputs], Mapping[str, Inputs]] = live_and_restore
     written: Callable[[Case, Inputs], Mapping[str, Array]] = written_everywhere
+    nonfinite: Callable[[Case, Inputs], Mapping[str, Array]] = finite_everywhere
+    same_on_host: bool = False
     derived: Mapping[str, Callable[[Case, Inputs, Mapping[str, Array]], Array]] = field(default_factory=dict)
     measured: Mapping[str, str] = field(default_factory=dict)
     describe: Callable[[Case], str] = lambda _case: ""

@@ -1,7 +1,8 @@
 """Could the checks have failed? Wrong results replace the right ones, and every check judges again.
 
 A check that passes zeros proves nothing. In each case, mutated results replace those of the first step of the variant
-without a parent: the operator's own mutations, and zeros and noise for any operator. The checks that judged the right
+without a parent: the operator's own mutations, zeros and noise for any operator, and the
+contents from before for buffers that a kernel changes in place. The checks that judged the right
 results then judge the wrong ones. A mutation that no check catches in any case makes the plan inconclusive. `bytes`
 takes no part, because it needs a parent that is right.
 """
@@ -14,6 +15,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
+from audit import arena
 from audit.arena import Snapshot
 from audit.checks.error import error, probe
 from audit.checks.finite import finite
@@ -87,10 +89,17 @@ def _mutations(view: View) -> Mapping[str, Callable[[Mapping[str, Array]], Mappi
         )
         for mutation in view.operator.mutations
     }
-    outputs = [buffer.name for buffer in view.results if buffer.role == "out"]
+    outputs = [buffer.name for buffer in view.results if buffer.role in ("out", "inout")]
+    initial = {
+        buffer.name: arena.input_array(buffer, view.case, step.inputs)
+        for buffer in view.results
+        if buffer.role == "inout"
+    }
+    untouched = {"untouched": lambda _right: initial} if initial else {}
     return {
         "zeros": lambda right: {name: np.zeros_like(right[name]) for name in outputs},
         "noise": lambda right: {name: _noise(right[name], view) for name in outputs},
+        **untouched,
         **declared,
     }
 

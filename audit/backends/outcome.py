@@ -42,3 +42,19 @@ class TimedOut(msgspec.Struct, frozen=True, tag=True):
 
 
 Outcome: TypeAlias = Completed | Crashed | TimedOut
+
+
+def is_unsupported(outcome: Outcome) -> bool:
+    """Whether nothing ran because the backend cannot build the kernel, which says nothing about the kernel."""
+    return isinstance(outcome, Crashed) and outcome.kind in ("unsupported", "compile")
+
+
+def ending(outcome: Outcome) -> str:
+    """How an execution ended, as a part of a sentence."""
+    match outcome:
+        case Completed():
+            return "completed"
+        case Crashed(kind, message):
+            return f"crashed ({kind}): {message}"
+        case TimedOut(limit, after):
+            return f"time-out: killed after {limit:g} s; last line reported: {after}"

@@ -37,7 +37,8 @@ CATALOGUE: tuple[Check, ...] = (
     Check(
         "identity",
         identity,
-        "The binary that ran is the one that was built. Neither the binary nor its entry points are the parent's.",
+        "The binary that ran is the one that was built. Its launches differ from the parent's in their machine code, "
+        "configuration or arguments.",
     ),
     Check("bytes", bytes_, "Every bit that the parent writes, in outputs and workspaces, is the same."),
     Check(
@@ -47,7 +48,7 @@ CATALOGUE: tuple[Check, ...] = (
     ),
     Check("guards", guards, "Nothing before or behind any buffer was written."),
     Check("inputs", inputs, "No input was changed."),
-    Check("finite", finite, "What was written holds no NaN and no infinity."),
+    Check("finite", finite, "What was written holds no NaN and no infinity, except where the operator means them."),
     Check(
         "repeat",
         repeat,
@@ -55,7 +56,12 @@ CATALOGUE: tuple[Check, ...] = (
         "other poison and other addresses.",
     ),
     Check("graph", graph, "One captured CUDA graph, replayed, left the bytes of the plain launches.", needs_gpu=True),
-    Check("host", host, "The CPU, from the same source and inputs, left the bytes of the GPU.", needs_gpu=True),
+    Check(
+        "host",
+        host,
+        "The CPU, from the same source and inputs, left the bytes of the GPU, as the operator promises.",
+        needs_gpu=True,
+    ),
     Check("error", error, "Every element lies within the declared bound on its error against the reference."),
     Check("probe", probe, "Structured inputs gave the result that their closed form predicts."),
 )

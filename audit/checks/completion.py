@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from audit.arena import is_ambiguous
-from audit.backends.outcome import Completed, Crashed, LaunchCount, TimedOut
+from audit.backends.outcome import Completed, Crashed, LaunchCount, TimedOut, ending
 from audit.checks.result import Figure, Result
 from audit.checks.view import View
+from audit.checks.workspace import steps_to_repeat
 
 
 def completion(view: View) -> Iterator[Result]:
     """A crash or time-out is a finding. So is a planned launch that did not run, or an unplanned one that did."""
     match view.outcome:
-        case TimedOut(limit, after):
+        case TimedOut(limit):
             yield Result(
                 "completion",
                 "fail",
-                f"time-out: killed after {limit:g} s; last line reported: {after}",
+                ending(view.outcome),
                 limit=Figure.of(limit),
             )
-        case Crashed(kind, message):
-            yield Result("completion", "fail", f"crashed ({kind}): {message}")
+        case Crashed():
+            yield Result("completion", "fail", ending(view.outcome))
         case Completed(launches):
             steps = [step.name for step in view.bundle.steps]
             yield _as_planned(view, steps, launches, "")
-            again = steps if any(map(is_ambiguous, view.results)) else steps[:1]
+            again = steps_to_repeat(view)
             for execution, launched in view.launched.items():
                 yield _as_planned(view, again if execution == "again" else steps, launched, f" ({execution})")
 

@@ -1,4 +1,4 @@
-"""On a GPU: a captured graph and the CPU produce the bytes of the plain launches."""
+"""On a GPU: a captured graph produces the bytes of the plain launches, and the CPU does where that is promised."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from audit.checks.bytes import compare_bytes, tallied_once
-from audit.checks.result import Result, settled
+from audit.checks.result import Note, Result, settled
 from audit.checks.view import View
 from audit.compile.host import TARGETS
 from audit.compile.tensor_cores import model_of
@@ -21,17 +21,35 @@ def graph(view: View) -> Iterator[Result]:
 
 
 def host(view: View) -> Iterator[Result]:
-    """The host backend, from the same source and inputs, produces the bytes of the device.
+    """The host backend, from the same source and inputs, produces the bytes of the device, as the operator promises.
 
     A difference is a finding only if both compute tensor-core products by the same model. If the models differ, or the
-    model of the device's instructions is unknown, a difference is inconclusive.
+    model of the device's instructions is unknown, a difference is inconclusive. So is a host arm that did not run.
     """
+    if not view.operator.same_on_host or not (view.on_host or view.host_reason):
+        return
+    if view.host_reason:
+        yield Result("host", "inconclusive", f"not compared with the CPU, as promised: {view.host_reason}")
+        return
     comparable, reason = _models(view)
-    pairs = zip(view.steps, view.on_host, strict=False)
-    found = settled(compare_bytes(view, step, view, other, "host", "the host") for step, other in pairs)
-    for result in tallied_once(found):
+    for result in tallied_once(settled(_against_host(view))):
         verdict = result.verdict if comparable or result.verdict == "pass" else "inconclusive"
         yield msgspec.structs.replace(result, verdict=verdict, detail=f"{result.detail}; {reason}")
+
+
+def host_notes(view: View) -> Iterator[Note]:
+    """How far the CPU is from the GPU where the operator promises nothing, or why the two were not compared."""
+    if view.operator.same_on_host:
+        return
+    if view.host_reason:
+        yield Note("host", f"not compared with a CPU: {view.host_reason}")
+    for result in _against_host(view):
+        yield Note("host", result.detail, result.step, result.largest)
+
+
+def _against_host(view: View) -> Iterator[Result]:
+    pairs = zip(view.steps, view.on_host, strict=False)
+    return (compare_bytes(view, step, view, other, "host", "the host") for step, other in pairs)
 
 
 def _models(view: View) -> tuple[bool, str]:

@@ -9,15 +9,17 @@ import numpy as np
 from audit import formats
 from audit.checks.result import Figure, Result, nothing, settled
 from audit.checks.view import Step, View
+from audit.declaration import nonfinite_of
 
 
 def finite(view: View) -> Iterator[Result]:
-    """No NaN and no infinity in the written region of any output or workspace."""
+    """No NaN and no infinity in the written region of any output or workspace, but where the operator means them."""
     yield from settled(_finite(view, step) for step in view.steps)
 
 
 def _finite(view: View, step: Step) -> Result:
     total, count, where = 0, 0, ""
+    meant = nonfinite_of(view.operator, view.case, step.inputs)
     for name, written in view.written(step).items():
         total += int(written.sum())
         array = view.array(step, name)
@@ -25,7 +27,7 @@ def _finite(view: View, step: Step) -> Result:
             array = formats.decode_e4m3(array)
         if array.dtype.kind != "f":
             continue
-        bad = np.flatnonzero(written & ~np.isfinite(array))
+        bad = np.flatnonzero(written & ~np.isfinite(array) & ~meant[name])
         count += bad.size
         if bad.size and not where:
             where = view.place(name, int(bad[0]))

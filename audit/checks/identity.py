@@ -1,18 +1,22 @@
-"""The binary that ran is the one that was built, and it is not the parent's."""
+"""The binary that ran is the one that was built, and what it launches is not what the parent launches."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+import msgspec
+
 from audit.backends.outcome import Completed
+from audit.bundle import BundledLaunch
 from audit.checks.result import Result
 from audit.checks.view import View
-from audit.spec import Binary
 
 
 def identity(view: View) -> Iterator[Result]:
-    """The process hashes what it executes: its own program, or the cubin that it loads. Parent and candidate must have
-    different binaries, entry points and builds, and different function names inside the cubins.
+    """The process hashes what it executes: its own program, or the cubin that it loads.
+
+    Parent and candidate may share a file, a kernel or a whole binary. They are one and the same only where all launches
+    of the case have the same machine code, configuration and arguments.
 
     The replay itself checks that every node of a captured graph is a function of the loaded cubin.
     """
@@ -34,33 +38,36 @@ def identity(view: View) -> Iterator[Result]:
     if other is None:
         yield Result("identity", "inconclusive", f"no build of the parent {view.parent.variant.name} to compare with")
         return
-    # An earlier revision or a frozen program has the same entry points; binary and build must still differ.
-    names_differ = view.parent.revision is None and not isinstance(view.parent.variant.code, Binary)
-    if view.parent.revision and build.binary_sha256 == other.binary_sha256:
+    if view.parent.revision and view.launched_code == view.parent.launched_code:
         what = "sources" if other.key == build.key else "machine code, from other sources,"
         yield Result("identity", "pass", f"built from the same {what} as {view.parent.revision[:12]}")
         return
-    same = [
-        what
-        for what, mine, theirs in (
-            ("binary", {build.binary_sha256}, {other.binary_sha256}),
-            ("entry point", set(view.bundle.entries), set(view.parent.bundle.entries) if names_differ else set()),
-            ("function", _functions(view), _functions(view.parent) if names_differ else set()),
-            ("build", {build.key}, {other.key}),
-        )
-        if mine & theirs
-    ]
+    same = view.launched_code == view.parent.launched_code
     yield Result(
         "identity",
         "fail" if same else "pass",
-        f"compared with itself: parent {view.parent.variant.name} has the same {' and '.join(same)}"
+        f"compared with itself: every launch of the parent {view.parent.variant.name} has the same machine code, "
+        "configuration and arguments"
         if same
-        else f"binary {build.binary_sha256[:16]} against {other.binary_sha256[:16]}, "
-        f"entries {', '.join(view.bundle.entries)} against {', '.join(view.parent.bundle.entries)}",
+        else f"ran the built binary {build.binary_sha256[:16]}; what it launches differs from the parent's in "
+        f"{_difference(view, view.parent)}",
     )
 
 
-def _functions(view: View) -> set[str]:
-    """The launched kernels' names inside their cubin; empty on the host, whose program calls them through a table."""
-    code = view.build.code if view.build else None
-    return {kernel.symbol for kernel in code.kernels if kernel.entry in view.bundle.entries} if code else set()
+def _difference(view: View, parent: View) -> str:
+    """What tells the launches of a variant from its parent's, in words."""
+    mine, theirs = view.bundle.launches, parent.bundle.launches
+    if len(mine) != len(theirs):
+        return f"their number, {len(mine)} against {len(theirs)}"
+    pairs = list(zip(mine, theirs, strict=True))
+    others = sum(view.code_of(one.entry) != parent.code_of(other.entry) for one, other in pairs)
+    found = {
+        f"the machine code of {others} of {len(mine)}": others > 0,
+        "the configuration": any(_configuration(one) != _configuration(other) for one, other in pairs),
+        "the arguments": any(one.args != other.args for one, other in pairs),
+    }
+    return " and ".join(what for what, holds in found.items() if holds)
+
+
+def _configuration(launch: BundledLaunch) -> BundledLaunch:
+    return msgspec.structs.replace(launch, entry="", args=())

@@ -66,6 +66,15 @@ class Result(msgspec.Struct, frozen=True):
     largest: tuple[LargestDifference, ...] = ()
 
 
+class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What was observed of one variant in one case and is not judged; `check` says which check would judge it."""
+
+    check: str
+    detail: str
+    step: str = ""
+    largest: tuple[LargestDifference, ...] = ()
+
+
 def nothing(check: str, step: str, what: str) -> Result:
     """The result of a step in which a check has nothing to compare; `settled` decides what becomes of it."""
     return Result(check, "inconclusive", what, step)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import msgspec
 import numpy as np
 
 from audit import arena
@@ -47,8 +49,23 @@ class View:
     on_host: Sequence[Step] = ()  # in a run on a GPU: all steps on the host backend
     launched: Mapping[str, Sequence[LaunchCount]] = field(default_factory=dict)  # of again, graph and host
     host_build: BuildIdentity | None = None  # the build of `on_host`
+    host_reason: str = ""  # in a run on a GPU: why there is no `on_host`
     baseline_only: bool = False  # runs only so that another variant can be compared with it
     revision: str | None = None  # the commit of the sources; None: the working tree
+
+    @cached_property
+    def launched_code(self) -> str:
+        """A digest of what runs, launch by launch: machine code, configuration, arguments. Empty without a build."""
+        if self.build is None:
+            return ""
+        parts = [(self.code_of(one.entry), msgspec.structs.replace(one, entry="")) for one in self.bundle.launches]
+        return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()
+
+    def code_of(self, entry: str) -> str:
+        """What identifies an entry's machine code: a digest of it where the build has one, else binary and name."""
+        if self.build is None:
+            return ""
+        return self.build.machine_code.get(entry) or f"{self.build.binary_sha256} {entry}"
 
     @cached_property
     def buffers(self) -> Mapping[str, Buffer]:
@@ -85,7 +102,10 @@ class View:
         return masks_of(self.operator, self.case, step.inputs)
 
     def poisoned(self, step: Step, name: str) -> Array:
-        """The mask of the elements that still hold the poison from before the step."""
+        """The mask of the elements that a step left as they were: poison, or the contents of an `inout` buffer."""
+        if self.buffers[name].role == "inout":
+            before = arena.input_array(self.buffers[name], self.case, step.inputs)
+            return np.asarray(self.words(step, name) == before.view(f"u{before.dtype.itemsize}"))
         word = arena.poison_array(self.bundle.slot(name), step.poison[name])
         words = self.words(step, name)
         return np.asarray(words == word.view(words.dtype).reshape(words.shape))

@@ -47,6 +47,7 @@ class BuildIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     binary_sha256: str
     binary_fnv: str  # FNV-1a-64 over the binary's bytes, 16 hexadecimal digits
     code: CodeRecord | None = None  # of a cubin
+    machine_code: dict[str, str] = {}  # entry -> sha256 of the instructions and constants that it runs; may lack some
 
 
 def sha256(content: bytes) -> str:

@@ -29,17 +29,23 @@ def missing_results(record: RunRecord, audit: Audit, case: CaseRecord) -> Iterat
     if planned is None or not completed(audit):
         return
     on_gpu = record.plan.backend == "cuda"
+    on_host = on_gpu and "host" in record.plan.checks
     present = [(result.check, result.step) for result in audit.results]
-    executions = 4 if on_gpu else 2  # plain, again; on a GPU a graph and the host too
+    executions = 2 + on_gpu + on_host  # plain, again; on a GPU a graph, and the host where that is promised
     if (count := sum(check == "completion" for check, _ in present)) < executions:
         yield f"completion of {executions} executions, but {count} are there"
     if ("identity", "") not in present:
         yield "identity"
-    wanted = [*_EACH_STEP, *(("graph", "host") if on_gpu else ()), *(("bytes",) if planned.parent else ())]
+    wanted = [
+        *_EACH_STEP,
+        *(("graph",) if on_gpu else ()),
+        *(("host",) if on_host else ()),
+        *(("bytes",) if planned.parent else ()),
+    ]
     for check in wanted:
         if lacking := [step for step in case.steps if (check, step) not in present]:
             yield f"{check} in {', '.join(lacking)}"
-    guarded = 2 * len(case.steps) + 2 if on_gpu else len(case.steps) + 2
+    guarded = (1 + on_host) * len(case.steps) + 2
     if (count := sum(check == "guards" for check, _ in present)) < guarded:
         yield f"guards at {guarded} moments, but {count} are there"
     repeated = {"live", "restore"} <= set(case.steps)
@@ -68,12 +74,12 @@ def contradictions(record: RunRecord, audit: Audit) -> Iterator[str]:
         elif planned.source != build.source or (build.sources and build.source not in build.sources):
             yield f"its build is made from {build.source}, but the plan names {planned.source}"
     parent = next((each for each in record.audits if (each.case, each.variant) == (audit.case, planned.parent)), None)
-    if parent is None or build is None or parent.build is None:
+    if parent is None:
         return
-    other = record.builds.get(parent.build)
     past = next(variant for variant in record.plan.variants if variant.label == planned.parent).revision
-    if other is not None and past is None and other.binary_sha256 == build.binary_sha256:
-        yield f"its binary is that of {planned.parent}, with which it is compared"
+    told_apart = any((result.check, result.verdict) == ("identity", "pass") for result in audit.results)
+    if past is None and told_apart and audit.launched_code and audit.launched_code == parent.launched_code:
+        yield f"what it launches is what {planned.parent} launches, with which it is compared"
 
 
 def _fails(result: Result) -> str:

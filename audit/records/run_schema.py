@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from audit.checks.result import Result, Verdict
+from audit.checks.result import Note, Result, Verdict
 from audit.compile.identity import BuildIdentity
 from audit.metrics import Metric
 from audit.plan import Plan
@@ -43,6 +43,8 @@ class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metrics: tuple[Metric, ...]
     build: str | None  # key into `builds`
     dynamic_shared: dict[str, int] = {}  # entry -> bytes of shared memory a block that its launches ask for, the most
+    notes: tuple[Note, ...] = ()  # observed, not judged
+    launched_code: str = ""  # sha256 over the launches: machine code, configuration, arguments; older records lack it
 
 
 class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -50,6 +50,7 @@ def written(case: Case, given: Inputs) -> Mapping[str, Array]:
 
 grouped = Operator(
     "grouped",
+    same_on_host=True,
     axes=axes.axes(rows=(2, 3, 4, 5, 6, 7, 8), capacity=CAPACITY),
     buffers=buffers,
     inputs=inputs.generated,

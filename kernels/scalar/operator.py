@@ -51,6 +51,7 @@ def steps(case: Case, given: Inputs) -> Mapping[str, Inputs]:
 
 scalar = Operator(
     "scalar",
+    same_on_host=True,
     axes=axes.axes(rows=(1,), capacity=CAPACITY),
     buffers=buffers,
     inputs=inputs.generated,

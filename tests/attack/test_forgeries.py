@@ -83,9 +83,9 @@ def planned(**changes: object) -> Forge:
     return change
 
 
-def same_binary(record: RunRecord) -> RunRecord:
-    first = next(iter(record.builds.values())).binary_sha256
-    return builds(binary_sha256=first)(record)
+def same_launches(record: RunRecord) -> RunRecord:
+    first = record.audits[0].launched_code
+    return each_audit(lambda audit: msgspec.structs.replace(audit, launched_code=first))(record)
 
 
 ONE_HALF = Figure.of(0.5).bits
@@ -120,7 +120,7 @@ DERIVABLE: dict[str, Forge] = {
     "no identity": each_result("identity", lambda _: None),
     "no completion": each_result("completion", lambda _: None),
     "no result at all": each_audit(lambda audit: msgspec.structs.replace(audit, results=())),
-    "parent and child are one binary": same_binary,
+    "parent and child launch the same": same_launches,
     "builds without sources": builds(sources={}, binary_sha256=""),
     "builds of another source": builds(source="kernels/other.cu"),
     "builds of another backend": builds(backend="frozen"),

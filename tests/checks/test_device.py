@@ -13,7 +13,6 @@ from audit.backends import Completed
 from audit.checks import Result, View
 from audit.checks import device as checks
 from audit.checks.completion import completion
-from audit.checks.identity import identity
 from audit.compile.identity import BuildIdentity, CodeRecord, KernelRecord
 
 
@@ -34,6 +33,7 @@ def view(control: View) -> View:
     launches = control.outcome.launches
     return dataclasses.replace(
         control,
+        operator=dataclasses.replace(control.operator, same_on_host=True),
         build=of_device(control.build, code()),
         graph=control.steps,
         on_host=control.steps,
@@ -96,22 +96,24 @@ def test_launches_of_every_execution_are_counted(view: View) -> None:
     assert replayed.detail.startswith(f"{len(graph) - 1} launches seen, {len(graph)} planned (graph); seen")
 
 
-def test_two_cubins_with_one_function_are_not_told_apart(view: View) -> None:
-    """Cubins, builds and entries differ by their names, and the function inside is the parent's."""
-    assert view.build
-    entries = ("softmax_fast",)
-    launches = tuple(msgspec.structs.replace(launch, entry=entries[0]) for launch in view.bundle.launches)
-    kernels = (KernelRecord("softmax_fast", "_Z1softmax_control"),)
-    child = dataclasses.replace(
-        view,
-        parent=view,
-        bundle=msgspec.structs.replace(view.bundle, launches=launches),
-        build=msgspec.structs.replace(
-            view.build, key="another", entries=entries, binary_sha256="another", code=CodeRecord(kernels)
-        ),
+def test_a_host_that_built_nothing_leaves_the_promise_open(view: View) -> None:
+    unsupported = dataclasses.replace(view, on_host=(), host_build=None, host_reason="<cub/cub.cuh> is not supported")
+    (result,) = checks.host(unsupported)
+    assert (result.verdict, "<cub/cub.cuh>" in result.detail) == ("inconclusive", True)
+    assert list(checks.host_notes(unsupported)) == []
+
+
+def test_without_a_promise_the_difference_is_shown_and_not_judged(view: View) -> None:
+    data = view.steps[0].snapshots["y"].data.copy()
+    data[0] ^= 1
+    other = dataclasses.replace(view.steps[0], snapshots={"y": arena.Snapshot(data, ())})
+    stranger = dataclasses.replace(
+        view, operator=dataclasses.replace(view.operator, same_on_host=False), on_host=[other, *view.steps[1:]]
     )
-    (result,) = identity(child)
-    assert result.verdict == "fail"
-    assert result.detail == "compared with itself: parent control has the same function"
-    own = msgspec.structs.replace(child.build, code=CodeRecord((KernelRecord("softmax_fast", "_Z1softmax_fast"),)))
-    assert [result.verdict for result in identity(dataclasses.replace(child, build=own))] == ["pass"]
+    assert list(checks.host(stranger)) == []
+    first, second = checks.host_notes(stranger)
+    assert first.detail.startswith("1 of 231 elements differ, by at most ")
+    assert (first.step, first.largest[0].differing, first.largest[0].ulp) == ("live", 1, 1)
+    assert second.detail == "231 elements equal the host"
+    (reason,) = checks.host_notes(dataclasses.replace(stranger, on_host=(), host_reason="no C++ compiler"))
+    assert reason.detail == "not compared with a CPU: no C++ compiler"

@@ -8,7 +8,7 @@ import numpy as np
 
 from audit import arena
 from audit.checks import View
-from audit.checks.workspace import workspace
+from audit.checks.workspace import steps_to_repeat, workspace
 from audit.spec import Array
 
 from .planting import changed, verdicts
@@ -33,13 +33,35 @@ def test_what_was_written_holds_no_poison(control: View) -> None:
     assert results[0].detail == "231 elements written, all others untouched"
 
 
-def test_an_element_that_was_not_written_is_found(control: View) -> None:
-    def leave(array: Array) -> None:
-        array.view(np.uint32)[2, 5] = poison(control).view(np.uint32)[2, 5]
+def unwritten_in(view: View, *arms: str) -> View:
+    """The view with the poison of one element of `y` left as it was in the first step of these arms."""
+    for arm in arms:
+        first, *others = getattr(view, arm)
+        data = first.snapshots["y"].data.copy()
+        word = arena.poison_array(view.bundle.slot("y"), first.poison["y"])
+        data.view(np.uint32)[2 * 33 + 5] = word.view(np.uint32)[2 * 33 + 5]
+        step = replace(first, snapshots={**first.snapshots, "y": arena.Snapshot(data, ())})
+        view = replace(view, **{arm: [step, *others]})
+    return view
 
-    result, other = workspace(changed(control, leave))
+
+def test_an_element_that_was_not_written_is_found(control: View) -> None:
+    result, other = workspace(unwritten_in(control, "steps", "again"))
     assert (result.verdict, result.where, other.verdict) == ("fail", "y[rows=2, n=5]", "pass")
     assert result.detail == "1 elements of y not written, the first y[rows=2, n=5]"
+
+
+def test_a_right_result_may_equal_the_poison_of_one_arm(control: View) -> None:
+    assert verdicts(workspace(unwritten_in(control, "steps"))) == ["pass", "pass"]
+    assert verdicts(workspace(unwritten_in(control, "again"))) == ["pass", "pass"]
+
+
+def test_steps_that_left_their_poison_run_again(control: View) -> None:
+    assert steps_to_repeat(control) == ("live",)
+    first, last = control.steps
+    again = replace(control, steps=[last, first])
+    assert steps_to_repeat(unwritten_in(again, "steps")) == ("restore",)
+    assert steps_to_repeat(replace(again, steps=[last, unwritten_in(control, "steps").steps[0]])) == ("restore", "live")
 
 
 def test_an_element_that_must_not_be_written_is_found(control: View) -> None:

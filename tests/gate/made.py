@@ -126,7 +126,8 @@ def on_a_gpu(host: RunRecord) -> RunRecord:
                 more += [msgspec.structs.replace(result, check=check) for check in ("graph", "host")]
         audits.append(msgspec.structs.replace(audit, results=(*audit.results, *more)))
     builds = {key: msgspec.structs.replace(build, backend="cuda") for key, build in host.builds.items()}
-    plan = msgspec.structs.replace(host.plan, backend="cuda")
+    checks = (*host.plan.checks, "host")  # its operator promises the bytes of the GPU on the CPU
+    plan = msgspec.structs.replace(host.plan, backend="cuda", checks=checks)
     return msgspec.structs.replace(host, plan=plan, audits=tuple(audits), builds=builds)
 
 

@@ -17,7 +17,7 @@ import msgspec
 import numpy as np
 
 from audit import processes, sparse
-from audit.arena import Slot
+from audit.arena import INITIALISED, Slot
 from audit.backends.driver import CudaError, Driver, Refused
 from audit.backends.launches import Launches, LaunchEvent, load_kernels
 from audit.backends.replay import reporting
@@ -49,7 +49,7 @@ class ExactBuffers:
             base = c_uint64()
             driver.call("cuMemAlloc_v2", byref(base), max(1, slot.file_size))
             self._bases[slot.name] = base.value
-            if slot.role == "in":
+            if slot.role in INITIALISED:
                 self._upload(slot.file, base.value, slot.file_size)
         for name, file in step.loads.items():
             self._upload(file, self.address(name), self.size(name))

@@ -24,7 +24,8 @@ _SAVED_INPUT = 16 * 2**20  # bytes; larger inputs are checked only after the las
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """One launch argument. `kind` is `pointer` (buffer and byte offset) or a scalar type (value in hex bits)."""
+    """One launch argument. `kind` is `pointer` (buffer and byte offset; no buffer: null) or a scalar type (value in
+    hex bits)."""
 
     kind: str
     buffer: str = ""
@@ -203,6 +204,8 @@ _SCALARS: Mapping[type[Any], str] = {
 
 
 def _argument(position: int, arg: Any, buffers: Sequence[Buffer], inputs: Inputs) -> Argument:
+    if arg is None:
+        return Argument("pointer")
     by_name = {buffer.name: buffer for buffer in buffers}
     if isinstance(arg, At):
         if arg.buffer not in by_name:

@@ -12,6 +12,7 @@ from audit.argument_pairs import LaunchArguments, launch_arguments
 from audit.backends import Completed
 from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
+from audit.checks.bytes import bytes_notes
 from audit.checks.device import host_notes
 from audit.compile.identity import BuildIdentity
 from audit.declaration import arrays_of, ask, launches_of
@@ -71,7 +72,7 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
         if view.host_build is not None:
             builds[f"{planned.label}-host-{view.host_build.key[:16]}"] = view.host_build
         verdict = worst([result.verdict for result in results])
-        if planned.parent is None and verdict == "pass" and not exposures:
+        if planned.parent is None and verdict == "pass" and not exposures and (operator.bounds or operator.probes):
             exposures = list(expose(view))
             share = omission_share(view)
         measured = tuple(metrics(view))
@@ -86,7 +87,7 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
             measured,
             build_key,
             shared,
-            tuple(host_notes(view)),
+            (*bytes_notes(view), *host_notes(view)),
             view.launched_code,
         )
         audits.append(audit)

@@ -213,7 +213,8 @@ def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = F
 
     The default is every variant that is not closed. If some are admitted, it also omits the experimental ones, unless
     `full` is set. A variant that declares a parent is compared with its nearest ancestor among these. If none of its
-    ancestors is among them, its parent runs as well, whatever its status, as a baseline only.
+    ancestors is among them, its parent runs as well, whatever its status, as a baseline only. So does the first
+    ancestor where the operator has neither bounds nor probes: nothing says whether it is right.
     """
     settled = any(variant.status == "admitted" for variant in operator.variants) and not full
     left_out = ("closed", "experimental") if settled else ("closed",)
@@ -224,6 +225,8 @@ def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = F
         variant.parent for variant in chosen if variant.parent and not chosen_names & {*ancestors(operator, variant)}
     }
     planned = chosen_names | baselines
+    if not operator.bounds and not operator.probes:
+        chosen_names -= {name for variant in chosen for name in ancestors(operator, variant)[-1:]}
     ordered = [name for variant in chosen for name in (*reversed(ancestors(operator, variant)), variant.name)]
     found = []
     for name in dict.fromkeys(name for name in ordered if name in planned):

@@ -223,9 +223,9 @@ class At:
     elements: int
 
 
-Arg: TypeAlias = str | int | float | np.generic | At
+Arg: TypeAlias = str | int | float | np.generic | At | None
 """A launch argument: the name of a buffer or of a scalar input, a Python int (i32) or float (f32), a numpy scalar
-of type int32, uint32, int64, uint64, float32 or float64, or an `At`."""
+of type int32, uint32, int64, uint64, float32 or float64, an `At`, or None for a null pointer."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ A check that passes zeros proves nothing. In each case, mutated results replace 
 without a parent: the operator's own mutations, zeros and noise for any operator, and the
 contents from before for buffers that a kernel changes in place. The checks that judged the right
 results then judge the wrong ones. A mutation that no check catches in any case makes the plan inconclusive. `bytes`
-takes no part, because it needs a parent that is right.
+takes no part, because it needs a parent that is right; where it is the only check, nothing is exposed.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def _script(bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]],
 
 def _word(arg: Argument) -> str:
     if arg.kind == "pointer":
-        return f"p:{arg.buffer}+{arg.offset}"
+        return f"p:{arg.buffer}+{arg.offset}" if arg.buffer else "p:null"
     if arg.kind in ("f32", "f64"):
         return f"{arg.kind}:{_little_endian(arg.bits)}"
     return f"{arg.kind}:{np.frombuffer(bytes.fromhex(arg.bits), f'<{arg.kind[0]}{int(arg.kind[1:]) // 8}')[0]}"

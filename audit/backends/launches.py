@@ -148,6 +148,8 @@ class Launches:
     def _value(self, argument: Argument, where: str) -> bytes:
         if argument.kind != "pointer":
             return bytes.fromhex(argument.bits)
+        if not argument.buffer:
+            return bytes(8)
         if argument.offset > self._buffers.size(argument.buffer):
             raise LaunchError(
                 f"{where}: {_shown(argument)} is past the {self._buffers.size(argument.buffer)} bytes of its buffer"
@@ -233,4 +235,6 @@ def _narrows(argument: Argument, size: int) -> bool:
 
 
 def _shown(argument: Argument) -> str:
-    return f"{argument.buffer}+{argument.offset}" if argument.kind == "pointer" else argument.kind
+    if argument.kind != "pointer":
+        return argument.kind
+    return f"{argument.buffer}+{argument.offset}" if argument.buffer else "a null pointer"

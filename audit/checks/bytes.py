@@ -9,7 +9,7 @@ import numpy as np
 
 from audit.backends.outcome import Completed
 from audit.checks.difference import amount, largest_difference
-from audit.checks.result import Figure, LargestDifference, Result, nothing, settled
+from audit.checks.result import Figure, LargestDifference, Note, Result, nothing, settled
 from audit.checks.tally import Tally, tally
 from audit.checks.view import Step, View
 
@@ -28,6 +28,15 @@ def bytes_(view: View) -> Iterator[Result]:
     pairs = zip(view.steps, parent.steps, strict=True)
     found = [compare_bytes(view, step, parent, theirs, "bytes", against) for step, theirs in pairs]
     yield from tallied_once(settled(found))
+
+
+def bytes_notes(view: View) -> Iterator[Note]:
+    """Whether a comparison with the parent compared nothing but zeros, which many faults leave as well."""
+    if view.parent is None or not isinstance(view.outcome, Completed):
+        return
+    parts = [view.words(step, name)[written] for step in view.steps for name, written in view.written(step).items()]
+    if sum(part.size for part in parts) and not any(part.any() for part in parts):
+        yield Note("bytes", "every element that was compared is zero: check that the inputs reach the results")
 
 
 def repeat(view: View) -> Iterator[Result]:

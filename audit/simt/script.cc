@@ -24,7 +24,7 @@ namespace {
 
 const char* expected_argument(ArgumentKind kind) {
   switch (kind) {
-    case ArgumentKind::pointer: return "a pointer, p:NAME+BYTES";
+    case ArgumentKind::pointer: return "a pointer, p:NAME+BYTES or p:null";
     case ArgumentKind::i32: return "a signed integer of at most 32 bits, i32:VALUE";
     case ArgumentKind::u32: return "an unsigned integer of at most 32 bits, u32:VALUE";
     case ArgumentKind::i64: return "a signed 64-bit integer, i64:VALUE";
@@ -176,7 +176,8 @@ class Script {
     const auto is = [&](ArgumentKind wanted, const char* written) {
       return parameter.kind == wanted && kind == written;
     };
-    if (is(ArgumentKind::pointer, "p")) return pointer(kernel, position, value);
+    if (is(ArgumentKind::pointer, "p")) return value == "null" ? 0 : pointer(kernel, position, value);
+    if (is(ArgumentKind::pointer, "u64") && value == "0") return 0;  // as on a GPU, where eight bytes are a pointer
     if (is(ArgumentKind::i32, "i32")) return in_range(kernel, position, parse<std::int32_t>(value, "an i32"));
     if (is(ArgumentKind::u32, "u32")) return in_range(kernel, position, parse<std::uint32_t>(value, "a u32"));
     if (is(ArgumentKind::i64, "i64")) return static_cast<std::uint64_t>(parse<std::int64_t>(value, "an i64"));

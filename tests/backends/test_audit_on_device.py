@@ -36,6 +36,7 @@ def doubled(case, inputs):
 tried = Operator(
     "tried",
     axes=[Axis("n", 100)],
+    same_on_host=True,
     buffers=lambda c: [Buffer("x", "f32", "n", "in"), Buffer("y", "f32", "n", "out")],
     inputs=lambda c, rng: {"x": rng.normal(0, 3, c.n).astype(np.float32)},
     steps=lambda c, x: {"live": {}, "turned": {"x": -x["x"]}, "restore": {}},
@@ -73,14 +74,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def on_device(
     project: Path, fake_driver: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str], tuple[RunRecord, Path]]]:
+) -> Iterator[Callable[..., tuple[RunRecord, Path]]]:
     """Audit the project on a driver with this fault. The driver is the children's alone: NVRTC wants none."""
     cuda.require_device.cache_clear()
     monkeypatch.setenv("LD_LIBRARY_PATH", str(fake_driver))
 
-    def audit(fault: str) -> tuple[RunRecord, Path]:
+    def audit(fault: str, root: Path = project) -> tuple[RunRecord, Path]:
         monkeypatch.setenv("FAKE_CUDA", fault)
-        found = find_project(project)
+        found = find_project(root)
         plan = planning.make_plan(found, "tried", Selection(), arch="sm_90", time_limit=60, backend="cuda")
         return run(found, plan, tmp_path / "runs", "test")
 
@@ -97,7 +98,7 @@ def failed(evidence: RunRecord) -> set[str]:
     return {result.check for audit in evidence.audits for result in audit.results if result.verdict == "fail"}
 
 
-def test_every_execution_is_there_and_recorded(on_device: Callable[[str], tuple[RunRecord, Path]]) -> None:
+def test_every_execution_is_there_and_recorded(on_device: Callable[..., tuple[RunRecord, Path]]) -> None:
     evidence, folder = on_device("")
     assert evidence.summary.verdict == "pass"
     assert len(results(evidence, "graph")) == len(results(evidence, "host")) == 3
@@ -121,10 +122,45 @@ def test_every_execution_is_there_and_recorded(on_device: Callable[[str], tuple[
     assert run_record.KIND.load(folder) == evidence
 
 
-def test_a_graph_that_is_stale_or_short_is_found_out(on_device: Callable[[str], tuple[RunRecord, Path]]) -> None:
+def test_a_graph_that_is_stale_or_short_is_found_out(on_device: Callable[..., tuple[RunRecord, Path]]) -> None:
     stale, _ = on_device("stale")
     assert failed(stale) == {"graph"}
     short, _ = on_device("short")
     assert failed(short) == {"graph", "completion"}
     (found,) = [result for result in results(short, "completion") if result.verdict == "fail"]
     assert found.detail.startswith("3 launches seen, 6 planned (graph)")
+
+
+@pytest.mark.parametrize(
+    ("added", "note"),
+    [
+        ("", "100 elements equal the host"),
+        ("\n#ifndef __CUDACC__\n#error no CPU\n#endif\n", "not compared with a CPU: "),
+    ],
+)
+def test_without_a_promise_the_cpu_is_shown_and_not_judged(
+    on_device: Callable[..., tuple[RunRecord, Path]], tmp_path: Path, project: Path, added: str, note: str
+) -> None:
+    stranger = Path(shutil.copytree(project, tmp_path / "stranger"))
+    (stranger / "kernels/tried.py").write_text(PROJECT.replace("    same_on_host=True,\n", ""))
+    with (stranger / "kernels/kernels.cu").open("a") as source:
+        source.write(added)
+    evidence, _ = on_device("", stranger)
+    (audited,) = evidence.audits
+    assert evidence.summary.verdict == "pass"
+    assert results(evidence, "host") == []
+    assert "host" not in evidence.plan.checks
+    assert audited.notes[0].detail.startswith(note)
+    assert len(audited.notes) == (1 if added else 3)
+
+
+def test_a_promise_that_the_cpu_cannot_keep_is_inconclusive(
+    on_device: Callable[..., tuple[RunRecord, Path]], tmp_path: Path, project: Path
+) -> None:
+    stranger = Path(shutil.copytree(project, tmp_path / "stranger"))
+    with (stranger / "kernels/kernels.cu").open("a") as source:
+        source.write("\n#ifndef __CUDACC__\n#error no CPU\n#endif\n")
+    evidence, _ = on_device("", stranger)
+    (result,) = results(evidence, "host")
+    assert evidence.summary.verdict == result.verdict == "inconclusive"
+    assert result.detail.startswith("not compared with the CPU, as promised: ")

@@ -39,8 +39,8 @@ class Worker:
             lines = child.reported(report)
             return child.timed_out(limit, lines, self.end())
         seconds = time.monotonic() - began
-        said = self.end() if code != 0 else ""
-        return child.understood(code, child.reported(report), said, files, seconds)
+        printed_text = self.end() if code != 0 else ""
+        return child.understood(code, child.reported(report), printed_text, files, seconds)
 
     def end(self) -> str:
         """Kill it, unless it has ended; what it printed. Raises AuditError where it does not let go of its device."""

@@ -3,7 +3,7 @@
 A plan in which K and V always have equal strides cannot tell a kernel that takes them in the wrong order. The launches
 of every case are looked at as they were resolved: two arguments of one kernel and one type must differ in at least one
 case. Two buffers always differ. So does nothing that a declaration names twice: an argument that is the name of the
-same buffer or scalar input at both places is one argument, not a pair.
+same buffer or scalar input in both positions is one argument, not a pair.
 """
 
 from __future__ import annotations

@@ -290,10 +290,10 @@ def ask(case: Case, what: str, function: Callable[..., T], *args: object, return
 def _refusal(case: Case, what: str, function: object, found: Mismatch) -> ProjectError:
     separator = "" if found.field.startswith(("[", " ")) or not found.field else "."
     text = f"{separator}{found}" if found.field else f": {found}"
-    return ProjectError(f"{_place(function)}: operator {case.operator}, case {case.id}: what {what} returned{text}")
+    return ProjectError(f"{_line_of(function)}: operator {case.operator}, case {case.id}: what {what} returned{text}")
 
 
-def _place(function: object) -> str:
+def _line_of(function: object) -> str:
     """The file and line of a hook; of one that is no plain function, what it wraps."""
     function = getattr(function, "func", function)  # functools.partial
     try:

@@ -49,8 +49,8 @@ def call(case: Case, what: str, function: Callable[..., T], *args: object) -> T:
         if is_interruption(error):
             raise
         last = traceback.extract_tb(error.__traceback__)[-1]
-        place = project_line(error) or f"{last.filename}:{last.lineno}"
-        raise ProjectError(f"case {case.id}: {what} raised {type(error).__name__}: {error} ({place})") from error
+        line = project_line(error) or f"{last.filename}:{last.lineno}"
+        raise ProjectError(f"case {case.id}: {what} raised {type(error).__name__}: {error} ({line})") from error
     finally:
         leave_if_forked(own)
 

@@ -70,15 +70,15 @@ def _on_event(event: str, arguments: tuple[Any, ...]) -> None:
 
 
 def _installed() -> tuple[str, ...]:
-    """The folders of Python, of this tool, and of every place on `sys.path` that packages are installed in."""
-    return (*_python(), *(place for entry in sys.path if (place := _packages_in(entry))))
+    """The folders of Python, of this tool, and of every entry of `sys.path` that packages are installed in."""
+    return (*_python(), *(folder for entry in sys.path if (folder := _packages_in(entry))))
 
 
 @cache
 def _python() -> tuple[str, ...]:
-    places = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     own = str(Path(__file__).resolve().parent)
-    return tuple(f"{os.path.realpath(place)}{os.sep}" for place in (*places, own))
+    return tuple(f"{os.path.realpath(folder)}{os.sep}" for folder in (*folders, own))
 
 
 @cache

@@ -235,5 +235,5 @@ def _reason(error: BaseException) -> str:
     """The error, behind the innermost line of the project that was executing when it came."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}:{error.lineno}: {error.msg}"
-    place = project_line(error)
-    return f"{place + ': ' if place else ''}{type(error).__name__}: {error}"
+    line = project_line(error)
+    return f"{line + ': ' if line else ''}{type(error).__name__}: {error}"

@@ -46,7 +46,7 @@ def run(
     outcomes = _all_cases(project, plan, on_audit, executor)
     audits = tuple(audit for outcome in outcomes for audit in outcome.audits)
     if not plan.pruned:
-        audits = _with_silent_bounds(project.operators[plan.operator], audits)
+        audits = _with_unmeasured_bounds(project.operators[plan.operator], audits)
     arguments = (launch for outcome in outcomes for launch in outcome.arguments)
     pairs = () if plan.pruned else indistinguishable(arguments)  # a narrowed plan makes no claim about them
     exposures = tuple(exposure for outcome in outcomes for exposure in outcome.exposures)
@@ -70,18 +70,18 @@ def run(
     return record, path
 
 
-def _with_silent_bounds(operator: Operator, audits: tuple[Audit, ...]) -> tuple[Audit, ...]:
+def _with_unmeasured_bounds(operator: Operator, audits: tuple[Audit, ...]) -> tuple[Audit, ...]:
     """The audits of a default plan; one of them names each bound that applied to none of its cases."""
     measured = {result.check for audit in audits for result in audit.results}
     ended = [audit for audit in audits if any(result.check == "workspace" for result in audit.results)]
-    silent = [bound.name for bound in operator.bounds if f"error:{bound.name}" not in measured]
-    if not ended or not silent:
+    unmeasured = [bound.name for bound in operator.bounds if f"error:{bound.name}" not in measured]
+    if not ended or not unmeasured:
         return audits
     detail = "the bound applied to no step of any case of the plan"
-    added = tuple(Result(f"error:{name}", "inconclusive", detail) for name in silent)
+    added = tuple(Result(f"error:{name}", "inconclusive", detail) for name in unmeasured)
     results = ended[0].results + added
-    told = msgspec.structs.replace(ended[0], results=results, verdict=worst([result.verdict for result in results]))
-    return tuple(told if audit is ended[0] else audit for audit in audits)
+    marked = msgspec.structs.replace(ended[0], results=results, verdict=worst([result.verdict for result in results]))
+    return tuple(marked if audit is ended[0] else audit for audit in audits)
 
 
 def _all_cases(

@@ -59,9 +59,9 @@ def is_dead(name: str) -> bool:
 def left_over() -> list[Path]:
     """Folders of this user whose processes have ended, or ran in another process namespace and cannot be asked."""
     found = []
-    for place in _places():
+    for parent in _parents():
         try:
-            with os.scandir(place) as entries:
+            with os.scandir(parent) as entries:
                 found += [Path(entry) for entry in entries if entry.name.startswith(PREFIX) and _is_left(entry)]
         except OSError:
             continue
@@ -87,11 +87,11 @@ def _is_left(entry: os.DirEntry[str]) -> bool:
     )
 
 
-def _places() -> list[str]:
+def _parents() -> list[str]:
     """Where Python puts temporary files (tempfile.gettempdir, which takes long to import), and shared memory."""
     named = [os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)]
     candidates = (*named, "/tmp", "/var/tmp", "/usr/tmp", SHARED_MEMORY)
-    return list(dict.fromkeys(os.path.realpath(place) for place in candidates))
+    return list(dict.fromkeys(os.path.realpath(parent) for parent in candidates))
 
 
 def _namespace() -> str:

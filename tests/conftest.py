@@ -144,8 +144,8 @@ def audit_here(kernels_alone: None, monkeypatch: pytest.MonkeyPatch) -> Callable
 def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a libcuda.so.1 made from fake_driver.c and the real cuda.h."""
     spec = importlib.util.find_spec("nvidia")
-    places = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
-    headers = [*(found for place in places for found in place.glob("*/include")), Path("/usr/local/cuda/include")]
+    packages = [Path(each) for each in (spec.submodule_search_locations or [])] if spec else []
+    headers = [*(found for package in packages for found in package.glob("*/include")), Path("/usr/local/cuda/include")]
     include = next((folder for folder in headers if (folder / "cuda.h").is_file()), None)
     compiler = shutil.which("gcc") or shutil.which("cc")
     if include is None or compiler is None:

@@ -39,5 +39,5 @@ if __name__ == "__main__":
     for listed in (types_with_several_meanings, functions_with_several_meanings):
         meanings = listed(ROOT / "audit")
         print(f"{listed.__name__.replace('_', ' ')}: {len(meanings)}")
-        for each, places in sorted(meanings.items()):
-            print(f"  {each}: {', '.join(places)}")
+        for each, files in sorted(meanings.items()):
+            print(f"  {each}: {', '.join(files)}")

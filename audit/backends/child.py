@@ -38,13 +38,13 @@ def execute(
     report.unlink(missing_ok=True)
     began = time.monotonic()
     finished = processes.run_process(command, limit, env=env)
-    lines, said = reported(report), printed(finished.output, finished.errors)
+    lines, printed_text = reported(report), printed(finished.output, finished.errors)
     if finished.code is None:
-        return timed_out(limit, lines, said)
-    return understood(finished.code, lines, said, files, time.monotonic() - began)
+        return timed_out(limit, lines, printed_text)
+    return understood(finished.code, lines, printed_text, files, time.monotonic() - began)
 
 
-def understood(code: int, lines: Sequence[str], said: str, files: Files, seconds: float) -> Completed | Crashed:
+def understood(code: int, lines: Sequence[str], printed_text: str, files: Files, seconds: float) -> Completed | Crashed:
     """The outcome of a process, or of one bundle of a worker, that ended with `code` and left these lines.
 
     Raises MachineError where there was no room, or where something else than this tool killed it.
@@ -64,13 +64,13 @@ def understood(code: int, lines: Sequence[str], said: str, files: Files, seconds
             "a kernel's process was killed (SIGKILL) by something else than this tool; nothing was judged. Look for an "
             "out-of-memory killer (dmesg), and choose fewer or smaller cases"
         )
-    return _crashed(code, lines, said, seconds)
+    return _crashed(code, lines, printed_text, seconds)
 
 
-def timed_out(limit: float, lines: Sequence[str], said: str) -> TimedOut:
+def timed_out(limit: float, lines: Sequence[str], printed_text: str) -> TimedOut:
     """The outcome of a process that was killed at its limit."""
     last = lines[-1] if lines else "the start"
-    return TimedOut(limit, f"{last}; it printed: {said}" if said else last)
+    return TimedOut(limit, f"{last}; it printed: {printed_text}" if printed_text else last)
 
 
 def printed(output: bytes, errors: bytes) -> str:
@@ -110,17 +110,17 @@ def launches(lines: Sequence[str]) -> tuple[LaunchCount, ...]:
     return tuple(counts)
 
 
-def _crashed(code: int, lines: Sequence[str], said: str, seconds: float) -> Crashed:
+def _crashed(code: int, lines: Sequence[str], printed_text: str, seconds: float) -> Crashed:
     for line in lines:
         if line.startswith("error "):
             _, kind, message = (*line.split(" ", 2), "")[:3]
             message = message[:_MESSAGE_LIMIT]
-            if kind == "assert" and said:
-                message = f"{message}: {said}"  # the line and the condition, which only the driver prints
+            if kind == "assert" and printed_text:
+                message = f"{message}: {printed_text}"  # the line and the condition, which only the driver prints
             return Crashed(kind, message, seconds)
     last = next((line for line in reversed(lines) if line.startswith(("step ", "launch "))), "the start")
     kind = _signal(-code) if code < 0 else f"exit {code}"
-    return Crashed(kind, f"after {last}: {said or 'no message'}", seconds)
+    return Crashed(kind, f"after {last}: {printed_text or 'no message'}", seconds)
 
 
 def _signal(number: int) -> str:

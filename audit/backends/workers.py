@@ -39,8 +39,8 @@ class Worker:
             lines = child.reported(report)
             return child.timed_out(limit, lines, self.end())
         seconds = time.monotonic() - began
-        said = self.end() if code != 0 else ""
-        return child.understood(code, child.reported(report), said, files, seconds)
+        printed_text = self.end() if code != 0 else ""
+        return child.understood(code, child.reported(report), printed_text, files, seconds)
 
     def end(self) -> str:
         """Kill it, unless it has ended; what it printed. Raises AuditError where it does not let go of its device."""
@@ -73,20 +73,20 @@ class Worker:
 class Workers:
     """A pool of workers, bounded by their number and by the device memory that their bundles need together."""
 
-    def __init__(self, places: int, own: int) -> None:
+    def __init__(self, number: int, own: int) -> None:
         """`own` is the device memory, in bytes, that a worker takes even without a bundle."""
         self._change = threading.Condition()
-        self._places, self._own = places, own
+        self._free, self._own = number, own
         self._taken = 0  # bytes of the running bundles and their workers
         self._idle: list[Worker] = []
 
     @contextlib.contextmanager
     def one(self, command: Sequence[str], env: Mapping[str, str], need: int, memory: int) -> Iterator[Worker]:
-        """A worker for a bundle. Waits until a place is free and `need` of the device's `memory` bytes are left. `need`
-        includes the worker's own memory and must not exceed `memory`."""
+        """A worker for a bundle. Waits until a worker is free and `need` of the device's `memory` bytes are left.
+        `need` includes the worker's own memory and must not exceed `memory`."""
         with self._change:
-            self._change.wait_for(lambda: self._places > 0 and self._taken + need <= memory)
-            self._places, self._taken = self._places - 1, self._taken + need
+            self._change.wait_for(lambda: self._free > 0 and self._taken + need <= memory)
+            self._free, self._taken = self._free - 1, self._taken + need
             worker, surplus = self._choose(env, memory)
         try:
             for other in surplus:
@@ -99,7 +99,7 @@ class Workers:
             raise
         finally:
             with self._change:
-                self._places, self._taken = self._places + 1, self._taken - need
+                self._free, self._taken = self._free + 1, self._taken - need
                 if worker and not worker.ended:
                     self._idle.append(worker)
                 self._change.notify_all()

@@ -80,7 +80,7 @@ def compare_bytes(view: View, step: Step, other: View, theirs: Step, check: str,
         largest.append(largest_difference(view, name, at, mine.reshape(-1)[at], their.reshape(-1)[at]))
         tallies += [counts] if (counts := tally(name, buffer.extents(view.case), differ)) else []
         if not first:
-            first = view.place(name, int(at[0]))
+            first = view.element(name, int(at[0]))
             left, right = (f"0x{words.flat[at[0]]:0{2 * words.itemsize}x}" for words in (mine, their))
             values = f"the first {first} is {left}, {against} has {right}"
     if total == 0:

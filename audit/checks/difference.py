@@ -20,18 +20,18 @@ def largest_difference(view: View, name: str, at: Array, mine: Array, theirs: Ar
     left, right, ulp = _measured(view.buffers[name].dtype, view.buffers[name].numpy_dtype(), mine, theirs)
     nans = np.isnan(left).astype(np.int8) + np.isnan(right) if ulp is not None else np.zeros(at.size, np.int8)
     numbers = np.flatnonzero(nans == 0)
-    absolute, most, places = None, None, ["", ""]
+    absolute, most, elements = None, None, ["", ""]
     if numbers.size:
         apart = _absolute(left[numbers], right[numbers])
         furthest = int(np.argmax(apart))
-        absolute, places[0] = Figure.of(float(apart[furthest])), view.place(name, int(at[numbers[furthest]]))
+        absolute, elements[0] = Figure.of(float(apart[furthest])), view.element(name, int(at[numbers[furthest]]))
         if ulp is not None:
             most = int(ulp[numbers].max())
-            if ulp[numbers[furthest]] < most:  # else one place says both
+            if ulp[numbers[furthest]] < most:  # else one element is the furthest by both
                 furthest = int(np.argmax(ulp[numbers]))
-            places[1] = view.place(name, int(at[numbers[furthest]]))
+            elements[1] = view.element(name, int(at[numbers[furthest]]))
     one, both = (int(np.count_nonzero(nans == sides)) for sides in (1, 2))
-    return LargestDifference(name, at.size, absolute, places[0], most, places[1], one, both)
+    return LargestDifference(name, at.size, absolute, elements[0], most, elements[1], one, both)
 
 
 def amount(found: Sequence[LargestDifference]) -> str:

@@ -30,7 +30,7 @@ def _finite(view: View, step: Step) -> Result:
         bad = np.flatnonzero(written & ~np.isfinite(array) & ~meant[name])
         count += bad.size
         if bad.size and not where:
-            where = view.place(name, int(bad[0]))
+            where = view.element(name, int(bad[0]))
     if total == 0:
         return nothing("finite", step.name, "no element is written")
     return Result(

@@ -36,7 +36,7 @@ def _failure(view: View, step: Step, name: str, snapshot: Snapshot) -> Result | 
         "fail",
         f"{changed} bytes of the input {name} were changed",
         step.name,
-        view.place(name, first // view.buffers[name].numpy_dtype().itemsize),
+        view.element(name, first // view.buffers[name].numpy_dtype().itemsize),
         Figure.of(changed),
         Figure.of(0),
     )

@@ -33,8 +33,8 @@ class Figure(msgspec.Struct, frozen=True):
 class LargestDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How far one buffer is from what it must equal, over the elements that differ.
 
-    A place names an element: `y[rows=3, n=12]`. `absolute` is None where no differing element has a number on both
-    sides, `ulp` also where the elements are integers.
+    `absolute_at` and `ulp_at` name an element: `y[rows=3, n=12]`. `absolute` is None where no differing element has a
+    number on both sides, `ulp` also where the elements are integers.
     """
 
     buffer: str

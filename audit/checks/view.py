@@ -110,8 +110,8 @@ class View:
         words = self.words(step, name)
         return np.asarray(words == word.view(words.dtype).reshape(words.shape))
 
-    def place(self, name: str, index: Sequence[int] | int) -> str:
-        """An element's position by dimension names: `partial[split=3, row=1, head=0, dim=17]`."""
+    def element(self, name: str, index: Sequence[int] | int) -> str:
+        """An element by the names of its dimensions: `partial[split=3, row=1, head=0, dim=17]`."""
         buffer = self.buffers[name]
         if isinstance(index, int | np.integer):
             index = [int(i) for i in np.unravel_index(index, buffer.shape(self.case))]

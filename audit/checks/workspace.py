@@ -27,7 +27,7 @@ def workspace(view: View) -> Iterator[Result]:
                 (~written & ~view.poisoned(step, name), "written, must not be"),
             ):
                 if count := int(bad.sum()):
-                    at = view.place(name, int(np.flatnonzero(bad)[0]))
+                    at = view.element(name, int(np.flatnonzero(bad)[0]))
                     where, first = where or at, first or f"{count} elements of {name} {what}, the first {at}"
                     wrong += count
         yield Result(

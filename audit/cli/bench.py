@@ -15,7 +15,7 @@ from audit.bench.run import bench
 from audit.bench.text import bench_table
 from audit.cli import options
 from audit.cli.exit_codes import INCONCLUSIVE, PASS
-from audit.cli.places import page_name, places
+from audit.cli.record_paths import page_name, record_paths
 from audit.cli.shapes import chosen_shape, require_variants
 from audit.cli.terminal import echo, echo_json
 from audit.errors import PlanError
@@ -98,7 +98,7 @@ def command(
     if as_json:
         echo_json({"evidence": str(path), "page": page_name(path), "skipped": record.skipped})
     else:
-        echo(f"{bench_table(record, compared)}\n{places(path)}")
+        echo(f"{bench_table(record, compared)}\n{record_paths(path)}")
     if freeze:
         echo(f"curve    {curve.freeze_curve(project.reports, curve.curve_of(record))}", err=as_json)
     raise click.exceptions.Exit(INCONCLUSIVE if _differs(record) else PASS)

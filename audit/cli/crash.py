@@ -17,7 +17,7 @@ def describe_crash(error: BaseException) -> tuple[str, int]:
         module = str(frame.f_globals.get("__name__", ""))
         if module.startswith(PROJECT):
             return f"{frame.f_code.co_filename}:{line}: this line of the project raised {what}; mend it", USAGE
-        if module.partition(".")[0] == "audit" and module != "audit.hooks":  # which raises in the project's place
+        if module.partition(".")[0] == "audit" and module != "audit.hooks":  # it raises on the project's behalf
             break
     return f"{what}: a bug in kernel-audit; nothing was judged. Report it with the lines above", INCONCLUSIVE
 
@@ -27,6 +27,6 @@ def describe_shortage(error: BaseException) -> str | None:
     if isinstance(error, MemoryError):
         return "the machine has no more memory; nothing was judged. Choose fewer or smaller cases"
     if isinstance(error, OSError) and error.errno in SHORTAGES:
-        place = f"{error.filename}: " if error.filename else ""
-        return f"{place}{error.strerror}; nothing was judged. Free what is short and run the command again"
+        path = f"{error.filename}: " if error.filename else ""
+        return f"{path}{error.strerror}; nothing was judged. Free what is short and run the command again"
     return None

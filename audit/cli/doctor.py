@@ -64,7 +64,7 @@ def _host_backend() -> Diagnosis:
 def _host_tool(tool: Tool) -> Diagnosis:
     name = f"{tool} on this CPU"
     try:
-        return Diagnosis(name, False, True, f"by {host.host_tool_record(tool).by}")
+        return Diagnosis(name, False, True, f"uses {host.host_tool_record(tool).by}")
     except AuditError as error:
         return Diagnosis(name, False, False, str(error))
 
@@ -81,7 +81,9 @@ def _compute_sanitizer() -> Diagnosis:
 def _capture_extra() -> Diagnosis:
     missing = [name for name in ("torch", "transformers", "gguf") if importlib.util.find_spec(name) is None]
     detail = (
-        f"lacks {', '.join(missing)}; pip install 'kernel-audit[capture]'" if missing else "all packages are installed"
+        f"missing {', '.join(missing)}; install with: pip install 'kernel-audit[capture]'"
+        if missing
+        else "all packages are installed"
     )
     return Diagnosis("recording captures", False, not missing, detail)
 
@@ -90,30 +92,37 @@ def _cuda_compiler() -> Diagnosis:
     nvrtc = _spec("cuda.core") is not None
     nvcc = shutil.which("nvcc")
     found = [what for what, works in (("NVRTC through cuda.core", nvrtc), (f"nvcc at {nvcc}", nvcc)) if works]
-    detail = " and ".join(found) or "neither cuda.core nor nvcc; pip install 'kernel-audit[gpu]'"
+    detail = " and ".join(found) or "found neither cuda.core nor nvcc; install with: pip install 'kernel-audit[gpu]'"
     return Diagnosis("compiling for a GPU", False, bool(found), detail)
 
 
 def _gpu() -> Diagnosis:
     found = Path("/dev/nvidiactl").exists()
-    return Diagnosis("NVIDIA GPU", False, found, "has device nodes" if found else "none; the host backend needs none")
+    return Diagnosis(
+        "NVIDIA GPU",
+        False,
+        found,
+        "has device nodes" if found else "not found: no /dev/nvidiactl; the host backend works without a GPU",
+    )
 
 
 def _left_overs() -> Diagnosis:
-    """What runs that were killed have left: programs, scratch folders, records that nobody finished."""
+    """What killed runs left behind: programs, scratch folders, unfinished records."""
     programs = [f"process {number}" for number in processes.orphans()]
     folders = [f"{folder}" for folder in scratch.left_over()]
     partial = []
     with contextlib.suppress(AuditError):
         partial = [f"{folder}" for folder in sorted(find_project(Path()).runs.glob(".*.partial"))]
-    told = []
+    remedies = []
     if programs:
-        told.append(f"{', '.join(programs)} of a tool that has ended; end them with kill")
+        remedies.append(f"{', '.join(programs)} of an audit command that has ended: end with kill")
     if folders:
-        told.append(f"{', '.join(folders)} of processes that have ended; the next run removes those of this container")
+        remedies.append(
+            f"{', '.join(folders)} of processes that have ended: the next run removes those of this container"
+        )
     if partial:
-        told.append(f"{', '.join(partial)} of runs that did not finish; remove them where no run is under way")
-    return Diagnosis("no left-overs", False, not told, "; ".join(told) or "killed runs have left nothing")
+        remedies.append(f"{', '.join(partial)} of runs that did not finish: remove them unless a run is in progress")
+    return Diagnosis("no left-overs", False, not remedies, "; ".join(remedies) or "no killed run left anything behind")
 
 
 def _spec(name: str) -> object | None:

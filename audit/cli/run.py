@@ -14,8 +14,8 @@ from audit.backends import cuda
 from audit.checks.result import worst
 from audit.cli import options
 from audit.cli.exit_codes import CODES
-from audit.cli.places import page_name, places
 from audit.cli.progress import Progress
+from audit.cli.record_paths import page_name, record_paths
 from audit.cli.shapes import chosen_shapes, require_variants
 from audit.cli.terminal import echo, echo_json
 from audit.errors import PlanError
@@ -171,7 +171,7 @@ def _text(record: RunRecord, folder: Path) -> str:
     found = findings(record)
     for finding in found[:_SHOWN]:
         result = finding.result
-        lines.append(f"{result.verdict:12} {result.check}: {finding.place}\n{'':13}{result.detail}")
+        lines.append(f"{result.verdict:12} {result.check}: {finding.scope}\n{'':13}{result.detail}")
         if result.measured and result.limit:
             where = f"; {result.where}" if result.where else ""
             lines.append(f"{'':13}measured {result.measured.text}, limit {result.limit.text}{where}")
@@ -192,6 +192,6 @@ def _text(record: RunRecord, folder: Path) -> str:
     lines += [
         f"{summary.verdict}: {summary.passed} passed, {summary.failed} failed, {summary.inconclusive} inconclusive, "
         f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s",
-        places(folder),
+        record_paths(folder),
     ]
     return "\n".join(lines)

@@ -13,8 +13,8 @@ import msgspec
 from audit.checks.result import worst
 from audit.cli import options
 from audit.cli.exit_codes import CODES
-from audit.cli.places import page_name, places
 from audit.cli.progress import Progress
+from audit.cli.record_paths import page_name, record_paths
 from audit.cli.shapes import chosen_shapes, require_variants
 from audit.cli.terminal import echo, echo_json
 from audit.compile.host import check_arch
@@ -168,6 +168,6 @@ def _text(record: SanitizeRecord, folder: Path) -> str:
         f"{summary.verdict}: {summary.clean} clean, {summary.failed} with findings, {summary.inconclusive} "
         f"inconclusive, of {summary.planned} planned; {summary.canaries_found} of {summary.canaries} canaries found; "
         f"{summary.launches} launches in {summary.seconds} s",
-        places(folder),
+        record_paths(folder),
     ]
     return "\n".join(lines)

@@ -197,9 +197,9 @@ def _judged(report: str, code: int, interrupted: bool) -> int:
         return code
     if interrupted:
         return _said(_INTERRUPTED, INCONCLUSIVE)
-    places = _LINE.findall(report)
-    own = [place for place in places if not place[0].startswith((sys.prefix, sys.base_prefix))]
-    where = f" ({':'.join((own or places)[0])})" if places else ""
+    lines = _LINE.findall(report)
+    own = [line for line in lines if not line[0].startswith((sys.prefix, sys.base_prefix))]
+    where = f" ({':'.join((own or lines)[0])})" if lines else ""
     number = -code if code < 0 else code - 128
     if number in signal.valid_signals():
         how = f"was killed by {signal.Signals(number).name}"

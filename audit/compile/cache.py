@@ -27,7 +27,7 @@ def default_cache() -> Path:
     try:
         return Path(chosen) if chosen else Path.home() / ".cache" / "kernel-audit"
     except RuntimeError:
-        raise MachineError("the cache has no place: this user has no home; set KERNEL_AUDIT_CACHE") from None
+        raise MachineError("the cache has no folder: this user has no home; set KERNEL_AUDIT_CACHE") from None
 
 
 def cached_folder(cache: Path, kind: str, key: str, names: Sequence[str], build: Callable[[Path], None]) -> Path:

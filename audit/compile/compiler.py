@@ -61,13 +61,13 @@ class Compiler(msgspec.Struct, frozen=True):
         command = [*self.command, *map(str, arguments)]
         env = {**os.environ, "LC_ALL": "C", "TMPDIR": str(scratch)}
         done = processes.run_process(command, TIME_LIMIT, cwd=cwd, env=env)
-        said = done.errors.decode(errors="replace")
-        require_compiler_end(self.command[0], done.code, said)
+        errors = done.errors.decode(errors="replace")
+        require_compiler_end(self.command[0], done.code, errors)
         if done.code != 0:
-            raise CompileError(_first_errors(said) or f"{shlex.join(command)} ended with {done.code}")
+            raise CompileError(_first_errors(errors) or f"{shlex.join(command)} ended with {done.code}")
 
 
-def require_compiler_end(name: str, code: int | None, said: str) -> None:
+def require_compiler_end(name: str, code: int | None, errors: str) -> None:
     """Raise MachineError where a compiler ended with `code` (None: it was stopped) for no reason of the source's."""
     if code is None:
         raise MachineError(
@@ -77,7 +77,7 @@ def require_compiler_end(name: str, code: int | None, said: str) -> None:
         raise MachineError(
             f"{name} was killed by {signal.Signals(-code).name}; nothing was judged. Look for too little memory"
         )
-    for line in said.splitlines() if code else ():
+    for line in errors.splitlines() if code else ():
         if _SHORTAGE.search(line) and "#error" not in line and not line.startswith(" "):
             raise MachineError(f"{name}: {line}; nothing was judged. Free what is short, or set CXX or TMPDIR")
 

@@ -108,9 +108,9 @@ def _by_nvrtc(tree: Path, source: str, entries: tuple[str, ...], flags: CompileF
 
 
 def _without_driver(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment without the places of a driver, which cuda.core would load: compiling needs none."""
-    places = environment.get("LD_LIBRARY_PATH", "").split(":")
-    kept = [place for place in places if not (Path(place) / "libcuda.so.1").exists()]
+    """The environment without the folders of a driver, which cuda.core would load: compiling needs none."""
+    folders = environment.get("LD_LIBRARY_PATH", "").split(":")
+    kept = [folder for folder in folders if not (Path(folder) / "libcuda.so.1").exists()]
     return {**environment, "LD_LIBRARY_PATH": ":".join(kept)}
 
 

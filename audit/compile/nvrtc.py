@@ -121,7 +121,7 @@ def _compile(core: Any, tree: Path, source: str, entries: tuple[str, ...], flags
 def _cuda_headers() -> Path:
     """The folder of cuda_runtime.h: of the packages, else of an installed toolkit."""
     spec = importlib.util.find_spec("nvidia")
-    folders = [Path(place) for place in (spec.submodule_search_locations or [])] if spec else []
+    folders = [Path(each) for each in (spec.submodule_search_locations or [])] if spec else []
     candidates = [include for folder in folders for include in sorted(folder.glob("*/include"), reverse=True)]
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if os.environ.get(variable):

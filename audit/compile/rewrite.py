@@ -153,7 +153,7 @@ def _edit(source: str, name: str, words: list[Token], count: int) -> tuple[int, 
                 "a preprocessor line inside a __shared__ declaration; write one declaration for each branch",
             )
     old = source[start:end]
-    place_in_source = f"{quoted(name)}, {line_of(source, start)}"
+    source_line = f"{quoted(name)}, {line_of(source, start)}"
     dynamic = any(word.text == "extern" for word in words)
     alignments, rest = _take_alignments(source, [word for word in words if word.text not in _STORAGE])
     declarators = _declarators(source, rest, name)
@@ -167,12 +167,12 @@ def _edit(source: str, name: str, words: list[Token], count: int) -> tuple[int, 
             parts.append(f"struct {variable}_{tag}_align {{ {' '.join(alignments)} char bytes; }}")
             strict = f"simt::stricter({strict}, alignof({variable}_{tag}_align))"
         if dynamic:
-            place = f"simt::dynamic_shared({strict})"
+            address = f"simt::dynamic_shared({strict})"
         else:
-            described = f'{{sizeof({kind}), {strict}, "{variable}", {place_in_source}}}'
+            described = f'{{sizeof({kind}), {strict}, "{variable}", {source_line}}}'
             parts.append(f"static constexpr simt::SharedObject {variable}_{tag}_object{described}")
-            place = f"simt::shared_object({variable}_{tag}_object)"
-        parts.append(f"{kind}& {variable} = *static_cast<{kind}*>({place})")
+            address = f"simt::shared_object({variable}_{tag}_object)"
+        parts.append(f"{kind}& {variable} = *static_cast<{kind}*>({address})")
     return start, end, "; ".join(parts) + _breaks(old)
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from audit.checks.result import LargestDifference, Result
 from audit.compile.identity import BuildIdentity, sha256_of_file
-from audit.gate.verdict import GateFinding, Place
+from audit.gate.verdict import GateFinding, SourceLine
 from audit.plan import Backend, Plan
 from audit.records.run import Audit
 from audit.records.sanitize import Side, ToolCheck, ToolFinding, describe_finding
@@ -41,7 +41,7 @@ def of_audit(audit: Audit, plan: Plan, evidence: str) -> tuple[GateFinding, ...]
             message=f"{audit.variant}, {audit.case}: {_sentence(results)}",
             variant=audit.variant,
             case=audit.case,
-            places=(Place(source),) if source else (),
+            lines=(SourceLine(source),) if source else (),
             fingerprint=_digest("check", check, audit.variant, audit.case, failure(results, plan.backend)),
             evidence=evidence,
             found=failure(results, plan.backend),
@@ -99,7 +99,7 @@ def of_session(
         base = fingerprint(finding, build, root)
         seen[base] = nth = seen.get(base, 0) + 1
         sides = [side for side in finding.sides if side.file]
-        place = " and ".join(f"{side.file}: {_line(side, build, root) or 'no line'}" for side in sides)
+        code = " and ".join(f"{side.file}: {_line(side, build, root) or 'no line'}" for side in sides)
         found.append(
             GateFinding(
                 rule=f"{finding.tool}/{finding.kind}",
@@ -107,11 +107,11 @@ def of_session(
                 message=f"{checked.variant}, {checked.case}: {describe_finding(finding)}",
                 variant=checked.variant,
                 case=checked.case,
-                places=tuple(Place(side.file, side.line, side.what) for side in sides)
-                or ((Place(build.source),) if build else ()),
+                lines=tuple(SourceLine(side.file, side.line, side.what) for side in sides)
+                or ((SourceLine(build.source),) if build else ()),
                 fingerprint=base if nth == 1 else _digest(base, str(nth)),
                 evidence=evidence,
-                found=f"{finding.kind} in {finding.kernel}{f' at {place}' if place else ''}",
+                found=f"{finding.kind} in {finding.kernel}{f' at {code}' if code else ''}",
             )
         )
     return tuple(found)
@@ -128,8 +128,8 @@ def fingerprint(finding: ToolFinding, build: BuildIdentity | None, root: Path) -
 
 
 def _around(side: Side, build: BuildIdentity | None, root: Path) -> tuple[str, ...]:
-    """The lines before, at and after a place, as they stand in the source that was built: another line of the same text
-    has other neighbours. Its number where that source is not here."""
+    """The line of a side and its two neighbours, as they stand in the source that was built: another line of the same
+    text has other neighbours. Its number where that source is not here."""
     here = _source(side, build, root)
     if not 1 <= side.line <= len(here):
         return ("", f"line {side.line}", "")

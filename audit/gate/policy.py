@@ -160,10 +160,10 @@ def load_policy(project: Project, name: str) -> Policy:
                     f"{_where(project, name)}: shapes: expected some of {', '.join(project.shapes())}, "
                     f"but got {shape!r}"
                 )
-    for place in policy.retained:
-        if not (project.root / place).resolve().is_relative_to(project.root):
+    for folder in policy.retained:
+        if not (project.root / folder).resolve().is_relative_to(project.root):
             raise ProjectError(
-                f"{_where(project, name)}: retained: expected a folder inside the project, but got {place!r}"
+                f"{_where(project, name)}: retained: expected a folder inside the project, but got {folder!r}"
             )
     signers = allowed_signers(project, policy)
     if signers and not (signers.resolve().is_relative_to(project.root) and signers.is_file()):

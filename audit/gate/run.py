@@ -51,7 +51,7 @@ def gate(
     policy, accepted = load_policy(project, name), baseline.load_baseline(project)
     if (signers := allowed_signers(project, policy)) is not None:
         require_signers(signers)
-    evidence = [verify(home, project, signers) for place in policy.retained for home in _below(project.root / place)]
+    evidence = [verify(home, project, signers) for folder in policy.retained for home in _below(project.root / folder)]
     known = {one.path.resolve() for one in evidence}
     evidence += [
         verify(home, project, signers) for path in given for home in _given(path) if home.resolve() not in known

@@ -26,7 +26,7 @@ class Condition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str = ""  # relative to the project's folder, where it lies inside
 
 
-class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SourceLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A line of a project's file; `line` 0 is the whole file. `what` says what the line does."""
 
     file: str
@@ -35,18 +35,18 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GateFinding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One failed check, or one thing that a sanitizer reports; places: where, the later access of a race first."""
+    """One failed check, or one thing that a sanitizer reports. `lines`: the later access of a race first."""
 
     rule: str  # check/bytes, memcheck/out-of-bounds
     level: Level
     message: str
     variant: str
     case: str
-    places: tuple[Place, ...]
+    lines: tuple[SourceLine, ...] = msgspec.field(name="places")
     fingerprint: str  # the same after lines have moved, and for other threads
     evidence: str  # the folder that holds it
     accepted: str = ""  # the reason, where a baseline entry or a suppression accepts it
-    found: str = ""  # what was found: the kind of failure and its place, without what changes from run to run
+    found: str = ""  # what was found: the kind of failure and the source line, without what changes from run to run
 
     @property
     def entry(self) -> str:

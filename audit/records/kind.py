@@ -142,9 +142,9 @@ def taken_as_written(*homes: Path) -> Iterator[None]:
     try:
         yield
     except _CONTRADICTIONS as error:
-        places = " and ".join(map(str, homes))
+        folders = " and ".join(map(str, homes))
         raise EvidenceError(
-            f"{places}: contradicts itself, so that nothing can be made of it ({type(error).__name__}: "
+            f"{folders}: contradicts itself, so that nothing can be made of it ({type(error).__name__}: "
             f"{one_line(error)}); `audit verify` says where"
         ) from error
 

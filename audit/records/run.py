@@ -48,7 +48,7 @@ class CheckFinding(msgspec.Struct, frozen=True):
     steps: tuple[str, ...]
 
     @property
-    def place(self) -> str:
+    def scope(self) -> str:
         """The variant, case and steps in words."""
         steps = f", {'steps' if len(self.steps) > 1 else 'step'} {', '.join(self.steps)}" if self.steps else ""
         return f"{self.audit.variant}, {self.audit.case}{steps}"
@@ -127,7 +127,7 @@ def _headline(record: RunRecord) -> Headline:
         backend=plan.backend,
         verdict=summary.verdict,
         counts=f"{summary.passed} of {summary.planned} audits passed",
-        problem=f"{first.result.check}: {first.place}: {first.result.detail}" if first else "",
+        problem=f"{first.result.check}: {first.scope}: {first.result.detail}" if first else "",
     )
 
 

@@ -94,7 +94,7 @@ class ToolCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Suppression(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A rule about a known and accepted finding: its tool, kind and place."""
+    """A rule about a known and accepted finding: its tool, kind and kernel or source line."""
 
     name: str
     tool: Tool
@@ -175,9 +175,9 @@ def draft(runs: Path, plan: SanitizePlan) -> Draft:
 
 
 def describe_finding(finding: ToolFinding) -> str:
-    """A finding in one line: kind, kernel, places and message."""
-    places = " and ".join(f"{side.file}:{side.line}" for side in finding.sides if side.line)
-    return f"{finding.kind} in {finding.kernel or 'no kernel'}{', ' + places if places else ''}: {finding.message}"
+    """A finding in one line: kind, kernel, source lines and message."""
+    lines = " and ".join(f"{side.file}:{side.line}" for side in finding.sides if side.line)
+    return f"{finding.kind} in {finding.kernel or 'no kernel'}{', ' + lines if lines else ''}: {finding.message}"
 
 
 def unproven(tool: Tool, canaries: Sequence[Canary]) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from audit.report.tables import used
 _INDEX = re.compile(r"\b(\w{1,64})=(\d{1,9})")
 _Key = TypeVar("_Key")
 _MOST, _MOST_VALUES = 16, 64
-"""The most places along a dimension of a grid, and values of an axis, that a page shows."""
+"""The most indices along a dimension of a grid, and values of an axis, that a page shows."""
 
 
 class WorstShare(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class Curves(msgspec.Struct, frozen=True):
 
 
 class ErrorMap(msgspec.Struct, frozen=True):
-    """One bound: (place along `down`, along `right`) -> the worst of the results whose worst element lies there."""
+    """One bound: (index along `down`, index along `right`) -> the worst result whose worst element lies there."""
 
     bound: str
     down: str

@@ -19,7 +19,7 @@ _FINDINGS, _MAPS = 200, 12
 
 
 class FindingView(msgspec.Struct, frozen=True):
-    """One finding as the page shows it. No `maps`: no places are known, or (`unmapped`) too many are shown."""
+    """One finding as the page shows it. No `maps`: nothing says where, or (`unmapped`) too many are shown."""
 
     anchor: str
     finding: CheckFinding

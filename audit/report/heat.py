@@ -1,4 +1,4 @@
-"""Where bytes differ, as a picture: one cell for each place of a tally, drawn as inline SVG."""
+"""Where bytes differ, as a picture: one square for each cell of a tally, drawn as inline SVG."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _WIDEST, _CELL, _LEFT, _TOP = 1080, 13, 130, 20
 
 
 class Marginal(msgspec.Struct, frozen=True):
-    """Along one dimension: the elements that differ at each of its places, all others taken together."""
+    """Along one dimension: the elements that differ at each index, over all other dimensions."""
 
     dim: str
     counts: tuple[int, ...]
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Neighbouring places with the same count."""
+    """Neighbouring cells with the same count."""
 
     first: str
     last: str
@@ -35,8 +35,8 @@ class Map(msgspec.Struct, frozen=True):
 
     tally: Tally
     differing: int
-    places: int  # that have any
-    total: int
+    cells: int  # with a difference
+    total: int  # cells
     picture: Markup
     marginals: tuple[Marginal, ...]
     spans: tuple[Span, ...]
@@ -99,7 +99,7 @@ def _picture(tally: Tally, values: Sequence[int]) -> Markup:
 
 
 def _level(count: int, each: int) -> int:
-    """0: none; else 1 to 5, by the share of the elements behind the place."""
+    """0: none; else 1 to 5, by the share of the cell's elements."""
     return 0 if count == 0 else min(_LEVELS, 1 + count * _LEVELS // max(1, each + 1))
 
 
@@ -108,8 +108,8 @@ def _marginals(tally: Tally, values: Sequence[int]) -> Iterator[Marginal]:
     for dim, extent in zip(tally.dims, tally.extents, strict=True):
         inner //= extent
         counts = [0] * extent
-        for place, value in enumerate(values):
-            counts[place // inner % extent] += value
+        for cell, value in enumerate(values):
+            counts[cell // inner % extent] += value
         yield Marginal(dim, tuple(counts))
 
 
@@ -122,11 +122,11 @@ def _spans(tally: Tally, values: Sequence[int]) -> Iterator[Span]:
         at += length
 
 
-def _named(tally: Tally, place: int, start: int = 0) -> str:
-    """`split=3, row=1, head=0`, of a place counted over the dimensions from `start` on."""
+def _named(tally: Tally, cell: int, start: int = 0) -> str:
+    """`split=3, row=1, head=0`, of a cell counted over the dimensions from `start` on."""
     words: list[str] = []
     for dim, extent in reversed(list(zip(tally.dims[start:], tally.extents[start:], strict=True))):
-        place, index = divmod(place, extent)
+        cell, index = divmod(cell, extent)
         words.append(f"{dim}={index}")
     return ", ".join(reversed(words))
 

@@ -54,8 +54,8 @@ def project_context(project: Project, operator: str) -> ProjectContext:
     """What the project says of one of its operators now; nothing where it has no such operator any more."""
     declared = project.operators.get(operator)
     closed = [variant for variant in declared.variants if variant.status == "closed"] if declared else []
-    place = project.reports
-    homes = [home for home in find_records(place) if home != place] if place.is_dir() else []
+    reports = project.reports
+    homes = [home for home in find_records(reports) if home != reports] if reports.is_dir() else []
     looked = [verify(home, project) for home in homes if _matters(home, operator)]
     listed = [(one, entry_of(one, project.root, project.root)) for one in looked]
     listed.sort(key=lambda pair: pair[1].started, reverse=True)

@@ -103,7 +103,7 @@ def render(
         launches=_launches(evidence),
         all_errors=len(error_rows),
         curves=errors.curves(evidence),
-        places=errors.error_maps(evidence),
+        error_maps=errors.error_maps(evidence),
         session=next((one for one in context.sessions if one.backend == evidence.plan.backend), None),
         all_metrics=len(metric_rows),
         compilers=sorted({build.compiler for build in evidence.builds.values()}),

@@ -45,7 +45,7 @@ def render_sanitize(evidence: SanitizeRecord, files: Mapping[str, bytes] = _NO_F
         matrix=_matrix(evidence),
         reproduce=lambda one: _reproduce(evidence, one),
         open_findings=_open,
-        place=_place,
+        side_text=_side_text,
         marks=_MARKS,
     )
 
@@ -96,7 +96,7 @@ def _open(one: ToolCheck) -> list[ToolFinding]:
     return [finding for finding in one.findings if not finding.suppressed]
 
 
-def _place(side: Side) -> str:
+def _side_text(side: Side) -> str:
     where = f"{side.file}:{side.line}" if side.line else side.file or "no line reported"
     who = " ".join(f"{what} {span}" for what, span in (("threads", side.threads), ("blocks", side.blocks)) if span)
     return f"{side.what} at {where}" + (f", {side.function}" if side.function else "") + (f", {who}" if who else "")

@@ -112,7 +112,7 @@ def plain_function(function: str) -> str:
 
 
 def collapsed(tool: Tool, reports: Sequence[RawReport]) -> tuple[ToolFinding, ...]:
-    """Reports of the same kind, kernel and places become one finding; the sides of a race may be in either order."""
+    """Reports of the same kind, kernel and source lines become one finding. A race's sides may be in either order."""
     groups: dict[tuple[object, ...], list[RawReport]] = {}
     for report in reports:
         sides = frozenset(Counter(report.sides).items())

@@ -30,7 +30,7 @@ from audit.records.sanitize import TOOLS, Suppression, ToolFinding, expired
 from audit.spec import Operator, Source
 
 _FIELDS = ("name", "tool", "kind", "where", "reason", "expires")
-_PLACE = re.compile(r"(?P<file>.+):(?P<line>\d+)")
+_SOURCE_LINE = re.compile(r"(?P<file>.+):(?P<line>\d+)")
 
 
 def declared(project: Project) -> tuple[Suppression, ...]:
@@ -74,46 +74,46 @@ def matches(rule: Suppression, finding: ToolFinding) -> bool:
     """Whether a rule matches a finding by tool, kind, and either its kernel or the line of one of its sides."""
     if (rule.tool, rule.kind) != (finding.tool, finding.kind):
         return False
-    if place := _PLACE.fullmatch(rule.where):
-        return any((side.file, side.line) == (place["file"], int(place["line"])) for side in finding.sides)
+    if line := _SOURCE_LINE.fullmatch(rule.where):
+        return any((side.file, side.line) == (line["file"], int(line["line"])) for side in finding.sides)
     return rule.where in (finding.kernel, re.split(r"[<(]", finding.kernel, maxsplit=1)[0])
 
 
 def _is_about(rule: Suppression, project: Project, operator: Operator) -> bool:
     """Whether an operator's variants use a rule's file, or a file of theirs names the rule's kernel."""
-    place = _PLACE.fullmatch(rule.where)
+    line = _SOURCE_LINE.fullmatch(rule.where)
     name = re.compile(rb"\b" + re.escape(re.split(r"[<(]", rule.where, maxsplit=1)[0].encode()) + rb"\b")
     for path in {variant.code.path for variant in operator.variants if isinstance(variant.code, Source)}:
         try:
             files = project_sources(project.root, project.root / path)
         except AuditError:  # the session reports it, if it runs that variant
             continue
-        if place["file"] in files if place else any(name.search(text) for text in files.values()):
+        if line["file"] in files if line else any(name.search(text) for text in files.values()):
             return True
     return False
 
 
-def _rule(place: str, table: Mapping[str, Any]) -> Suppression:
+def _rule(entry: str, table: Mapping[str, Any]) -> Suppression:
     known = (*_FIELDS, "device")
     if unknown := sorted(set(table) - set(known)):
-        raise ProjectError(f"{place}: unknown field {unknown[0]!r}; known fields: {', '.join(known)}")
+        raise ProjectError(f"{entry}: unknown field {unknown[0]!r}; known fields: {', '.join(known)}")
     texts = {}
     for field in _FIELDS:
         value = table.get(field)
         if field == "expires" and isinstance(value, date):
             value = value.isoformat()
         if not isinstance(value, str) or not value.strip():
-            raise ProjectError(f"{place} {field}: expected a non-empty text, but got {value!r}; write one")
+            raise ProjectError(f"{entry} {field}: expected a non-empty text, but got {value!r}; write one")
         texts[field] = value.strip()
     if texts["tool"] not in TOOLS:
-        raise ProjectError(f"{place} tool: expected one of {', '.join(TOOLS)}, but got {texts['tool']!r}")
+        raise ProjectError(f"{entry} tool: expected one of {', '.join(TOOLS)}, but got {texts['tool']!r}")
     try:
         texts["expires"] = date.fromisoformat(texts["expires"]).isoformat()
     except ValueError:
         raise ProjectError(
-            f"{place} expires: expected a date such as 2027-01-31, but got {texts['expires']!r}"
+            f"{entry} expires: expected a date such as 2027-01-31, but got {texts['expires']!r}"
         ) from None
     texts["device"] = device = table.get("device", "")
     if device not in ("", "host", "cuda"):
-        raise ProjectError(f"{place} device: expected host or cuda, but got {device!r}; omit it for both")
+        raise ProjectError(f"{entry} device: expected host or cuda, but got {device!r}; omit it for both")
     return msgspec.convert(texts, Suppression)

@@ -113,16 +113,16 @@ def _document(content: bytes, rng: random.Random) -> bytes:
         document = json.loads(content)
     except (ValueError, RecursionError):
         return content
-    places: list[tuple[Any, Any]] = []
+    items: list[tuple[Any, Any]] = []
     waiting = [document]
-    while waiting and len(places) < 5000:
+    while waiting and len(items) < 5000:
         each = waiting.pop()
         for key, value in list(each.items() if isinstance(each, dict) else enumerate(each)):
-            places.append((each, key))
+            items.append((each, key))
             if isinstance(value, dict | list):
                 waiting.append(value)
-    for holder, key in rng.sample(places, min(len(places), rng.randint(1, 3))):
-        other, there = rng.choice(places)
+    for holder, key in rng.sample(items, min(len(items), rng.randint(1, 3))):
+        other, there = rng.choice(items)
         how = rng.randrange(5)
         if how == 0 and isinstance(holder, dict):
             holder.pop(key, None)

@@ -58,7 +58,7 @@ HARMLESS = {
     "exit in a thread": "import os, threading; threading.Thread(target=lambda: os._exit(0)).start()",
 }
 # Where a project's code runs: text of the declaration, and what takes its place.
-PLACES = {
+HOOKS = {
     "inputs": ("inputs=lambda c, rng: {", "inputs=lambda c, rng: leave() or {"),
     "reference": ("    x = inputs", "    leave()\n    x = inputs"),
     "launches": ("launches=lambda c: [", "launches=lambda c: leave() or ["),
@@ -70,15 +70,15 @@ PLACES = {
 }
 
 
-def plant(project: Path, ending: str, place: str = "") -> int:
+def plant(project: Path, ending: str, hook: str = "") -> int:
     """End the process at the end of the module, or in a hook; the line of the ending."""
     source = project / FILE
     text = source.read_text()
-    if not place:
+    if not hook:
         source.write_text(f"{text}{ending}\n")
         return len(text.splitlines()) + 1
-    old, new = PLACES[place]
-    assert text.count(old) == 1, place
+    old, new = HOOKS[hook]
+    assert text.count(old) == 1, hook
     imported = ("threading import Thread", "time import sleep", "audit.spec import Bound, Mutation")
     head = "".join(f"from {words}\n" for words in imported) + f"def leave():\n    {ending}\n"
     source.write_text(head + text.replace(old, new))
@@ -119,9 +119,9 @@ def test_what_it_changes_does_not_cost_the_verdict(softmax_project: Path, audit:
     assert (ran.code, ran.out) == (0, plain.out), ran.err
 
 
-@pytest.mark.parametrize("place", [place for place in PLACES if place != "thread"])
-def test_a_hook_that_ends_it_is_named(softmax_project: Path, audit: Audit, place: str) -> None:
-    line = plant(softmax_project, NAMED["os._exit"], place)
+@pytest.mark.parametrize("hook", [hook for hook in HOOKS if hook != "thread"])
+def test_a_hook_that_ends_it_is_named(softmax_project: Path, audit: Audit, hook: str) -> None:
+    line = plant(softmax_project, NAMED["os._exit"], hook)
     refused(audit(softmax_project, *RUN), f"softmax.py:{line}", "os._exit(0)")
 
 
@@ -153,9 +153,9 @@ def test_every_command(softmax_project: Path, audit: Audit, command: str) -> Non
 
 
 @pytest.mark.parametrize("ending", ["sys.exit", "os._exit"])
-@pytest.mark.parametrize("place", ["", "inputs", "launches"])
-def test_pytest(softmax_project: Path, ending: str, place: str) -> None:
-    plant(softmax_project, NAMED[ending], place)
+@pytest.mark.parametrize("hook", ["", "inputs", "launches"])
+def test_pytest(softmax_project: Path, ending: str, hook: str) -> None:
+    plant(softmax_project, NAMED[ending], hook)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *_PLUGIN, "--audit", "-x"],
         cwd=softmax_project, capture_output=True, text=True, timeout=120, env=dict(os.environ), check=False,
@@ -165,12 +165,12 @@ def test_pytest(softmax_project: Path, ending: str, place: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("hook", HOOKS)
 @pytest.mark.parametrize("ending", [*NAMED, *GONE])
-def test_every_ending_in_every_place(softmax_project: Path, audit: Audit, ending: str, place: str) -> None:
-    plant(softmax_project, {**NAMED, **GONE}[ending], place)
+def test_every_ending_in_every_hook(softmax_project: Path, audit: Audit, ending: str, hook: str) -> None:
+    plant(softmax_project, {**NAMED, **GONE}[ending], hook)
     ran = audit(softmax_project, *RUN)
-    if place == "thread" and ending in NAMED and ending not in ("abort", "crash"):
+    if hook == "thread" and ending in NAMED and ending not in ("abort", "crash"):
         assert (ran.code, "2 passed" in ran.out) == (0, True), ran.err
     else:
         refused(ran)

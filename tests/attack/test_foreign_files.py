@@ -147,13 +147,13 @@ def huge(file: Path) -> None:
         stream.truncate(1 << 32)
 
 
-PLACES = {"FIFO": fifo, "link": link, "device": device, "directory": directory, "huge": huge}
+NOT_PLAIN = {"FIFO": fifo, "link": link, "device": device, "directory": directory, "huge": huge}
 
 
 @pytest.mark.parametrize("name", [folder.SUMS, "evidence.json", "plan.json", "statement.json"])
-@pytest.mark.parametrize("place", list(PLACES))
-def test_what_is_no_plain_file_is_refused(whole: Path, home: Path, tmp_path: Path, name: str, place: str) -> None:
-    PLACES[place](home / name)
+@pytest.mark.parametrize("kind", list(NOT_PLAIN))
+def test_what_is_no_plain_file_is_refused(whole: Path, home: Path, tmp_path: Path, name: str, kind: str) -> None:
+    NOT_PLAIN[kind](home / name)
     began = time.monotonic()
     seen = verify(home, find_project(whole))
     assert seen.verdict != "pass"
@@ -234,11 +234,11 @@ def test_a_malformed_manifest_is_refused(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("words", [("list",), ("run", "--shape", "q1", "--capture", "all")])
-@pytest.mark.parametrize("place", ["FIFO", "link"])
+@pytest.mark.parametrize("kind", ["FIFO", "link"])
 def test_commands_refuse_a_manifest_that_is_no_file(
-    own_project: Path, audit: Callable[..., Ran], words: tuple[str, ...], place: str
+    own_project: Path, audit: Callable[..., Ran], words: tuple[str, ...], kind: str
 ) -> None:
-    PLACES[place](own_project / "fixtures/captures/smollm2-135m/manifest.json")
+    NOT_PLAIN[kind](own_project / "fixtures/captures/smollm2-135m/manifest.json")
     ran = audit(own_project, *words)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
     assert "manifest.json" in ran.err

@@ -33,9 +33,9 @@ def project(whole: Project, tmp_path: Path) -> Project:
     return find_project(Path(shutil.copytree(whole.root, tmp_path / "softmax")))
 
 
-def forged(project: Project, place: str, forge: Forge) -> tuple[str, str]:
+def forged(project: Project, below: str, forge: Forge) -> tuple[str, str]:
     """The verdict on a forged record, and what is wrong with it."""
-    (folder,) = [each for each in (project.root / place).iterdir() if (each / "evidence.json").is_file()]
+    (folder,) = [each for each in (project.root / below).iterdir() if (each / "evidence.json").is_file()]
     made.rewrite(folder, forge)
     found = verify(folder, project)
     return found.verdict, found.describe()

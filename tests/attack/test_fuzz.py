@@ -266,23 +266,23 @@ def test_records(kept: Path, project: Project, tmp_path: Path, kind: str, file: 
     numbers = itertools.count()
 
     def read(content: bytes) -> None:
-        place = tmp_path / str(next(numbers)) / "x"
-        place.mkdir(parents=True)
+        home = tmp_path / str(next(numbers)) / "x"
+        home.mkdir(parents=True)
         damaged_files = {**files, file: content}
         if file != STATEMENT:  # which would say that another file was altered
             damaged_files.pop(STATEMENT, None)
         for name, each in {**damaged_files, folder.SUMS: folder.sums(damaged_files)}.items():
-            (place / name).write_bytes(each)
+            (home / name).write_bytes(each)
         try:
-            verify(place, project)
-            with taken_as_written(place):
-                entries(place.parent, project)
-            record, unpacked = kind_in(place).read(place)
-            with taken_as_written(place):
+            verify(home, project)
+            with taken_as_written(home):
+                entries(home.parent, project)
+            record, unpacked = kind_in(home).read(home)
+            with taken_as_written(home):
                 render_comparison(compare_records(record, whole, ("a", "b")))
                 pages(record, unpacked, project)
         finally:
-            shutil.rmtree(place.parent)
+            shutil.rmtree(home.parent)
 
     read(files[file])
 

@@ -63,7 +63,7 @@ def keys(project: Project) -> Keys:
 
 
 def homes(project: Project) -> tuple[Path, ...]:
-    return tuple(home for place in ("reports", "given") for home in find_records(project.root / place))
+    return tuple(home for below in ("reports", "given") for home in find_records(project.root / below))
 
 
 def test_a_signed_record_names_its_signer(project: Project, keys: Keys) -> None:

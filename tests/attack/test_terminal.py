@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from audit.gate.formats import FORMATS
 from audit.gate.formats.github import commands
-from audit.gate.verdict import SCHEMA, Condition, Gate, GateFinding, Place, overall
+from audit.gate.verdict import SCHEMA, Condition, Gate, GateFinding, SourceLine, overall
 from audit.printable import one_line, printable, printable_json, without_commands
 from audit.records import folder as folders
 
@@ -67,7 +67,14 @@ def gate() -> Gate:
     conditions = (Condition(f"audits {HOSTILE}", HOSTILE, HOSTILE, "fail", HOSTILE, HOSTILE),)
     found = (
         GateFinding(
-            f"check/{HOSTILE}", "error", HOSTILE, HOSTILE, HOSTILE, (Place(HOSTILE, 3, HOSTILE),), "0" * 16, HOSTILE
+            f"check/{HOSTILE}",
+            "error",
+            HOSTILE,
+            HOSTILE,
+            HOSTILE,
+            (SourceLine(HOSTILE, 3, HOSTILE),),
+            "0" * 16,
+            HOSTILE,
         ),
     )
     return Gate(
@@ -118,7 +125,7 @@ def test_there_is_one_way_out() -> None:
         if str(path.relative_to(ROOT)) not in (TERMINAL, NOTICE, *CHILDREN)
         for line in prints(ast.parse(path.read_text()))
     ]
-    shown = [place for place in others if not place.startswith("audit/cli/main.py")]  # click's own message, into a text
+    shown = [line for line in others if not line.startswith("audit/cli/main.py")]  # click's own message, into a text
     assert shown == []
     assert len(others) == 1
     assert prints(ast.parse((ROOT / TERMINAL).read_text()))

@@ -1,4 +1,4 @@
-"""Workers: one process for many bundles, as long as all ends well; places and bytes are not given twice."""
+"""Workers: one process for many bundles, as long as all ends well; no worker and no byte is given twice."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_idle_workers_make_room_for_what_needs_it(workers: Workers, tmp_path: Pa
     assert other.ended
 
 
-def test_neither_places_nor_bytes_are_given_twice() -> None:
+def test_neither_workers_nor_bytes_are_given_twice() -> None:
     workers, lock = Workers(3, 1), threading.Lock()
     inside: list[int] = []
     seen: list[tuple[int, int]] = []
@@ -134,15 +134,15 @@ def test_neither_places_nor_bytes_are_given_twice() -> None:
         list(pool.map(use, needs))
     workers.end()
     assert len(seen) == len(needs)
-    assert max(places for places, _ in seen) in (2, 3)
+    assert max(running for running, _ in seen) in (2, 3)
     assert max(taken for _, taken in seen) == 100
-    assert workers._places == 3
+    assert workers._free == 3
     assert workers._taken == 0
 
 
-def test_a_command_that_cannot_start_leaves_its_place() -> None:
+def test_a_command_that_cannot_start_frees_its_worker() -> None:
     workers = Workers(1, 1)
     for _ in range(2):
         with pytest.raises(MachineError, match="cannot be started"), workers.one(("/no/such/program",), ENV, 1, 1):
             pass
-    assert (workers._places, workers._taken, workers._idle) == (1, 0, [])
+    assert (workers._free, workers._taken, workers._idle) == (1, 0, [])

@@ -23,7 +23,7 @@ def intact(root: Path) -> tuple[Path, dict[str, bytes], Capture]:
 
 @st.composite
 def damages(draw: st.DrawFn) -> tuple[str, int, int, int, bytes]:
-    """File, place (taken modulo its size), bits to flip, bytes to cut away, bytes to put in."""
+    """File, offset (taken modulo its size), bits to flip, bytes to cut away, bytes to put in."""
     return (
         draw(st.sampled_from(FILES)),
         draw(st.integers(0, 1 << 20) | st.integers(0, 700)),
@@ -39,9 +39,9 @@ def test_damage_is_refused_or_harmless(
     intact: tuple[Path, dict[str, bytes], Capture], damage: tuple[str, int, int, int, bytes]
 ) -> None:
     root, contents, good = intact
-    name, place, flip, cut, insert = damage
+    name, offset, flip, cut, insert = damage
     data = bytearray(contents[name])
-    at = place % len(data)
+    at = offset % len(data)
     data[at] ^= flip
     data[at : at + cut] = insert
     (root / "small" / name).write_bytes(data)

@@ -22,7 +22,7 @@ def test_buffers_come_in_their_dtype_and_dimensions(control: View) -> None:
 
 
 def test_an_element_has_an_address_in_words(control: View) -> None:
-    assert control.place("y", 2 * 33 + 5) == control.place("y", (2, 5)) == "y[rows=2, n=5]"
+    assert control.element("y", 2 * 33 + 5) == control.element("y", (2, 5)) == "y[rows=2, n=5]"
 
 
 def test_without_a_contract_everything_is_written(control: View) -> None:

@@ -54,7 +54,7 @@ _Z5mergePf:
 
 
 @pytest.fixture
-def place(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+def install(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Put a program into a folder; from now on the tools lie in these folders and nowhere else."""
     folders: list[str] = []
     monkeypatch.setattr(cubin, "_programs", lambda name: iter([f"{folder}/{name}" for folder in folders]))
@@ -75,9 +75,9 @@ def place(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     return put
 
 
-def test_the_words_of_ptxas_are_read_by_name(tmp_path: Path, place: Callable[..., None]) -> None:
-    place(tmp_path, "cuobjdump", USAGE)
-    place(tmp_path, "nvdisasm", CODE)
+def test_the_words_of_ptxas_are_read_by_name(tmp_path: Path, install: Callable[..., None]) -> None:
+    install(tmp_path, "cuobjdump", USAGE)
+    install(tmp_path, "nvdisasm", CODE)
     found = cubin.describe_cubin(b"\x7fELF", SYMBOLS, LOG)
     assert found.kernels == (
         KernelRecord("splits<6, 256>", "splits", 64, 0, 288, 0, 276, 540),
@@ -87,21 +87,21 @@ def test_the_words_of_ptxas_are_read_by_name(tmp_path: Path, place: Callable[...
     assert found.disassembler == "nvdisasm V13.5.0"
 
 
-def test_what_no_tool_says_is_not_zero(tmp_path: Path, place: Callable[..., None]) -> None:
+def test_what_no_tool_says_is_not_zero(tmp_path: Path, install: Callable[..., None]) -> None:
     silent = cubin.describe_cubin(b"\x7fELF", SYMBOLS, "")
     assert silent.kernels == tuple(KernelRecord(entry, symbol) for entry, symbol in SYMBOLS.items())
     assert all(value is None for value in (silent.kernels[0].registers, silent.kernels[0].spill_stores))
     assert silent.disassembler is silent.disassembly_sha256 is silent.tensor_core is None
-    place(tmp_path, "nvdisasm", "", code=1)
+    install(tmp_path, "nvdisasm", "", code=1)
     assert cubin.describe_cubin(b"\x7fELF", SYMBOLS, LOG).tensor_core is None
     assert cubin.describe_cubin(b"\x7fELF", SYMBOLS, LOG).kernels[1].local is None
 
 
-def test_a_tool_that_cannot_read_the_code_gives_way_to_the_next(tmp_path: Path, place: Callable[..., None]) -> None:
-    place(tmp_path / "old", "nvdisasm", "", code=1)
+def test_a_tool_that_cannot_read_the_code_gives_way_to_the_next(tmp_path: Path, install: Callable[..., None]) -> None:
+    install(tmp_path / "old", "nvdisasm", "", code=1)
     with pytest.raises(ToolMissing, match=r"old/nvdisasm cannot read the cubin \(exit 1\): trouble"):
         cubin.disassembly(b"\x7fELF")
-    place(tmp_path / "new", "nvdisasm", CODE)
+    install(tmp_path / "new", "nvdisasm", CODE)
     assert cubin.disassembly(b"\x7fELF") == CODE
 
 
@@ -120,8 +120,8 @@ def test_no_tool_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_tools_are_found_beside_nvcc_and_in_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """nvcc on PATH is a link into a toolkit whose bin is not on PATH; a toolkit is named; Triton brings one."""
     homes = {name: tmp_path / name for name in ("toolkit", "named", "triton")}
-    places = [homes["toolkit"] / "bin", homes["named"] / "bin", homes["triton"] / "backends/nvidia/bin"]
-    for folder in places:
+    folders = [homes["toolkit"] / "bin", homes["named"] / "bin", homes["triton"] / "backends/nvidia/bin"]
+    for folder in folders:
         folder.mkdir(parents=True)
         for name in ("nvcc", "nvdisasm"):
             (folder / name).write_text("#!/bin/sh\n")
@@ -134,7 +134,7 @@ def test_tools_are_found_beside_nvcc_and_in_packages(tmp_path: Path, monkeypatch
     monkeypatch.syspath_prepend(tmp_path)
     found = list(cubin._programs("nvdisasm"))
     own = [program for program in found if program.startswith(str(tmp_path))]
-    assert own == [str(folder / "nvdisasm") for folder in places]
+    assert own == [str(folder / "nvdisasm") for folder in folders]
 
 
 FILE_LOCAL = """

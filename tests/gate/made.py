@@ -215,9 +215,9 @@ def rewrite(folder: Path, change: Callable[[RunRecord], RunRecord]) -> Path:
     return path.rename(folder)  # under its name, since a project may name it
 
 
-def looked(made: Project, *places: str) -> list[Verification]:
+def looked(made: Project, *folders: str) -> list[Verification]:
     """All evidence in these folders of the project, verified."""
-    return [verify(folder, made) for place in places for folder in find_records(made.root / place)]
+    return [verify(folder, made) for below in folders for folder in find_records(made.root / below)]
 
 
 def judge(made: Project, policy: str = "everyday", today: date = TODAY) -> Gate:

@@ -90,10 +90,10 @@ def copy(home: Path) -> Path:
         shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
     project = find_project(ROOT)
     named = {
-        ROOT / place
+        ROOT / folder
         for operator in project.operators.values()
         for variant in operator.variants
-        for place in variant.evidence
+        for folder in variant.evidence
     }
     records = {record for folder in named if folder.is_dir() for record in find_records(folder)}
     few = {record for record in records if re.search("-(q1|q6)-", record.name)}  # of each topic and operator

@@ -51,10 +51,10 @@ def test_evidence_that_is_not_there(project: Project) -> None:
 
 
 def test_evidence_that_was_altered(project: Project) -> None:
-    place = named(project)
+    folder = named(project)
     page = only(project.root / "reports") / "report.html"
     page.write_bytes(page.read_bytes() + b" ")
-    found = admitted(project, place)
+    found = admitted(project, folder)
     assert found.verdict == "fail"
     assert "cannot be used: altered" in found.detail
 
@@ -70,9 +70,9 @@ def test_the_newest_of_a_case_decides(project: Project) -> None:
     folder = only(project.root / "reports")
     good = run_record.KIND.load(folder)
     rewrite(folder, lambda evidence: msgspec.structs.replace(fails(evidence), started="2026-11-01T09:00:00+00:00"))
-    place = named(project)
+    folder = named(project)
     run_record.draft(project.root / "reports", good.plan).finish(good, {"report.html": b""})
-    assert admitted(project, place).verdict == "pass"
+    assert admitted(project, folder).verdict == "pass"
 
 
 def doubtful(evidence: RunRecord) -> RunRecord:
@@ -114,17 +114,17 @@ def timed(project: Project, differing: int) -> Path:
 
 @pytest.mark.parametrize(("differing", "verdict"), [(0, "pass"), (3, "fail")])
 def test_a_bench_of_other_bytes_admit_nothing(project: Project, differing: int, verdict: str) -> None:
-    place = timed(project, differing).relative_to(project.root).as_posix()
-    found = admitted(project, f'{named(project)} "{place}"')
+    folder = timed(project, differing).relative_to(project.root).as_posix()
+    found = admitted(project, f'{named(project)} "{folder}"')
     assert found.verdict == verdict
     assert ("3 bytes unlike its parent's" in found.detail) == bool(differing)
 
 
 @pytest.mark.parametrize(
-    ("place", "verdict", "detail"),
+    ("folder", "verdict", "detail"),
     [("reports", "pass", ""), ("reports/none", "inconclusive", "wrong: its evidence is missing: reports/none")],
 )
-def test_a_closed_variant_names_what_is_there(project: Project, place: str, verdict: str, detail: str) -> None:
-    made = standing(project, "wrong", f'status="closed", why="slow", evidence=("{place}",)')
+def test_a_closed_variant_names_what_is_there(project: Project, folder: str, verdict: str, detail: str) -> None:
+    made = standing(project, "wrong", f'status="closed", why="slow", evidence=("{folder}",)')
     found = condition(judge(made), "closed variants of softmax")
     assert (found.verdict, found.measured, found.detail) == (verdict, "0 of 1", detail)

@@ -23,10 +23,10 @@ def plan(project: Project) -> Plan:
     return load_policy(project, "everyday").audits[0].plan(project, "softmax")
 
 
-def covered(project: Project, plan: Plan, *places: str) -> set[bool]:
+def covered(project: Project, plan: Plan, *folders: str) -> set[bool]:
     """Whether pairs of the plan are covered by the records of these folders."""
     operator = project.operators[plan.operator]
-    return {witness is not None for witness in coverage.audits(plan, operator, looked(project, *places)).values()}
+    return {witness is not None for witness in coverage.audits(plan, operator, looked(project, *folders)).values()}
 
 
 def test_a_record_speaks_for_its_own_device_alone(project: Project, plan: Plan) -> None:
@@ -60,8 +60,8 @@ def test_the_newest_speaks(project: Project, plan: Plan) -> None:
     rewrite(
         project.root / "later/copy", lambda record: msgspec.structs.replace(record, started="2026-11-01T11:00:00+00:00")
     )
-    for places in (("given", "later"), ("later", "given")):
-        found = coverage.audits(plan, project.operators[plan.operator], looked(project, *places))
+    for folders in (("given", "later"), ("later", "given")):
+        found = coverage.audits(plan, project.operators[plan.operator], looked(project, *folders))
         assert {witness.by.path.name for witness in found.values() if witness} == {"copy"}
 
 

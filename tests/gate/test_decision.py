@@ -32,9 +32,9 @@ expires = {}
 """
 
 
-def only(place: Path, record: str = "evidence.json") -> Path:
+def only(folder: Path, record: str = "evidence.json") -> Path:
     """The one folder below that holds such a record."""
-    (file,) = place.glob(f"*/{record}")
+    (file,) = folder.glob(f"*/{record}")
     return file.parent
 
 
@@ -157,7 +157,7 @@ def test_a_failed_check_fails_and_is_found(project: Project) -> None:
     gate = judge(project)
     assert wrong(gate) == {"audits softmax on cuda": "fail"}
     (found,) = gate.found
-    assert (found.rule, found.level, found.places[0].file) == ("check/bytes", "error", "kernels/fast.cu")
+    assert (found.rule, found.level, found.lines[0].file) == ("check/bytes", "error", "kernels/fast.cu")
     assert "y[rows=0, n=3]" in found.message
 
 

@@ -79,6 +79,6 @@ def test_two_of_equal_text_are_told_apart(tmp_path: Path) -> None:
     twin = msgspec.structs.replace(RACE, sides=(msgspec.structs.replace(RACE.sides[0], line=5), RACE.sides[1]))
     checked = ToolCheck("racecheck", "fast", "case", "fail", "", (twin, RACE), 1, 1, 0.1, "b")
     found = of_session(checked, checked.findings, {"b": built(tmp_path, SOURCE)}, tmp_path, "runs/x")
-    assert [one.places[0].line for one in found] == [3, 5]
+    assert [one.lines[0].line for one in found] == [3, 5]
     assert len({one.fingerprint for one in found}) == 2
     assert found[0].rule == "racecheck/race"

@@ -15,7 +15,7 @@ from junitparser import Error, Failure, JUnitXml, TestSuite
 from audit.gate.formats import FORMATS
 from audit.gate.formats.github import ANNOTATIONS, LIMIT, commands, summary
 from audit.gate.formats.text import text
-from audit.gate.verdict import SCHEMA, Condition, Gate, GateFinding, Place, overall
+from audit.gate.verdict import SCHEMA, Condition, Gate, GateFinding, SourceLine, overall
 
 from ..schemas import SARIF, errors, schema
 
@@ -29,11 +29,11 @@ CONDITIONS = (
 FOUND = (
     GateFinding(
         "check/bytes", "error", f"fast: 3 of 7 differ {HOSTILE}", "fast", "q1/seed1",
-        (Place("kernels/a b.cu"),), "0" * 16, "r",
+        (SourceLine("kernels/a b.cu"),), "0" * 16, "r",
     ),
     GateFinding(
         "racecheck/race", "error", "race in k", "fast", "q1/seed1",
-        (Place("kernels/k.cu", 12, "write"), Place("kernels/k.cu", 14, "read")), "1" * 16, "r",
+        (SourceLine("kernels/k.cu", 12, "write"), SourceLine("kernels/k.cu", 14, "read")), "1" * 16, "r",
     ),
     GateFinding("memcheck/leak", "warning", "leak", "fast", "q1/seed1", (), "2" * 16, "r", "known until summer"),
 )  # fmt: skip
@@ -141,10 +141,10 @@ def test_sarif_is_valid_by_its_published_schema() -> None:
         assert result["message"]["text"]
         assert result["level"] in ("error", "warning")
         for location in result["locations"]:
-            place = location["physicalLocation"]
-            assert place["region"]["startLine"] >= 1
-            assert re.fullmatch(r"[A-Za-z0-9._~/%-]+", place["artifactLocation"]["uri"])
-            assert place["artifactLocation"]["uriBaseId"] in run["originalUriBaseIds"]
+            physical = location["physicalLocation"]
+            assert physical["region"]["startLine"] >= 1
+            assert re.fullmatch(r"[A-Za-z0-9._~/%-]+", physical["artifactLocation"]["uri"])
+            assert physical["artifactLocation"]["uriBaseId"] in run["originalUriBaseIds"]
         assert all(isinstance(value, str) for value in result["partialFingerprints"].values())
 
 

@@ -83,12 +83,12 @@ def test_every_flipped_byte_is_found(project: Project, kept: list[Path]) -> None
     draw = random.Random(1)
     for file in (file for retained in kept for file in retained.iterdir()):
         content = bytearray(file.read_bytes())
-        places = {*range(min(16, len(content))), *range(max(0, len(content) - 16), len(content))}
-        for place in sorted({*places, *(draw.randrange(len(content)) for _ in range(8))}):
-            content[place] ^= 1
+        offsets = {*range(min(16, len(content))), *range(max(0, len(content) - 16), len(content))}
+        for offset in sorted({*offsets, *(draw.randrange(len(content)) for _ in range(8))}):
+            content[offset] ^= 1
             file.write_bytes(content)
-            content[place] ^= 1
-            assert verify(file.parent, project).verdict == "fail", (file.name, place)
+            content[offset] ^= 1
+            assert verify(file.parent, project).verdict == "fail", (file.name, offset)
         file.write_bytes(content)
         assert verify(file.parent, project).verdict == "pass"
 

@@ -50,12 +50,12 @@ def test_what_older_versions_did_not_record_is_not_there() -> None:
 
 
 @pytest.mark.parametrize("schema", [*OLDER, SCHEMA])
-@pytest.mark.parametrize("place", ["", "machine", "builds", "audits"])
-def test_unknown_fields_are_refused_in_every_version(schema: int, place: str) -> None:
+@pytest.mark.parametrize("field", ["", "machine", "builds", "audits"])
+def test_unknown_fields_are_refused_in_every_version(schema: int, field: str) -> None:
     record = {**raw(min(schema, max(OLDER))), "schema": schema}
     assert decoded(record).schema == schema
-    inside = record[place] if place else record
-    inside = next(iter(inside.values())) if place == "builds" else inside[0] if place == "audits" else inside
+    inside = record[field] if field else record
+    inside = next(iter(inside.values())) if field == "builds" else inside[0] if field == "audits" else inside
     inside["colour"] = "green"
     with pytest.raises(EvidenceError, match="unknown field `colour`"):
         decoded(record)

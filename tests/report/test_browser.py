@@ -140,8 +140,8 @@ def test_keys(visit: Visit, evidence: RunRecord) -> None:
 def test_what_a_check_means_opens_by_the_keyboard(visit: Visit, evidence: RunRecord) -> None:
     page = visit(render(evidence), java_script_enabled=False).page
     sentence = page.get_by_text("Every bit that the parent writes, in outputs and workspaces, is the same.")
-    for place in ("article.failure .meaning summary", "td.meaning summary"):
-        summary = page.locator(place, has_text="bytes").first
+    for selector in ("article.failure .meaning summary", "td.meaning summary"):
+        summary = page.locator(selector, has_text="bytes").first
         here = summary.locator("xpath=..").locator("p")
         assert not here.is_visible()
         summary.focus()

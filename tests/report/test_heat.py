@@ -23,7 +23,7 @@ def test_every_difference_is_in_picture_and_tables() -> None:
     found = tally("partial", EXTENTS, differ)
     assert found
     shown = heat.heat_map(found)
-    assert (shown.differing, shown.places, shown.total) == (41, 3, 30)
+    assert (shown.differing, shown.cells, shown.total) == (41, 3, 30)
     assert {side.dim: side.counts for side in shown.marginals} == {
         "split": (0, 20, 20, 0, 1), "row": (0, 1, 40), "head": (1, 40)
     }  # fmt: skip

@@ -58,7 +58,7 @@ def page_of(visit: Callable[..., Opened], evidence: Path) -> dict[str, str]:
     text = finding.inner_text()
     found = FIRST.search(text)
     assert found, text
-    place, value, parent, expected = found.groups()
+    element, value, parent, expected = found.groups()
     assert value != expected
     drawing = finding.locator("svg.heat").first
     assert drawing.is_visible()
@@ -66,4 +66,11 @@ def page_of(visit: Callable[..., Opened], evidence: Path) -> dict[str, str]:
     assert (opened.said, len(opened.asked)) == ([], 1)
     command = finding.locator(".again code").inner_text()
     label = drawing.get_attribute("aria-label") or ""
-    return {"place": place, "value": value, "parent": parent, "expected": expected, "command": command, "map": label}
+    return {
+        "element": element,
+        "value": value,
+        "parent": parent,
+        "expected": expected,
+        "command": command,
+        "map": label,
+    }

@@ -95,7 +95,7 @@ def test_two_of_one_name_are_refused(softmax_project: Path) -> None:
         ({"kind": "crash"}, False),
     ],
 )
-def test_a_rule_matches_its_tool_kind_and_place(changes: dict[str, str], matching: bool) -> None:
+def test_a_rule_matches_its_tool_kind_and_line(changes: dict[str, str], matching: bool) -> None:
     rule = msgspec.structs.replace(RULE, **changes)
     assert matches(rule, FINDING) == matching
     (applied,) = apply([rule], [FINDING], TODAY)

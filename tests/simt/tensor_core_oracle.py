@@ -17,47 +17,47 @@ ARCHITECTURES = {"sm_70": (23, 4), "sm_80": (24, 8), "sm_90": (25, 16)}
 
 
 class Term(NamedTuple):
-    """(-1)**negative * significand * 2**(exponent - places), or an infinity, or a NaN."""
+    """(-1)**negative * significand * 2**(exponent - fraction_bits), or an infinity, or a NaN."""
 
     negative: bool
     significand: int
     exponent: int
-    places: int
+    fraction_bits: int
     special: str = ""
 
 
 def f16(bits: int) -> Term:
     """Step 1 for an operand of A or B."""
-    return _decode(bits, exponent_bits=5, places=10)
+    return _decode(bits, exponent_bits=5, fraction_bits=10)
 
 
 def f32(bits: int) -> Term:
     """Step 1 for c."""
-    return _decode(bits, exponent_bits=8, places=23)
+    return _decode(bits, exponent_bits=8, fraction_bits=23)
 
 
-def _decode(bits: int, exponent_bits: int, places: int) -> Term:
-    negative = bool(bits >> (exponent_bits + places))
-    field = (bits >> places) % 2**exponent_bits
-    fraction = bits % 2**places
+def _decode(bits: int, exponent_bits: int, fraction_bits: int) -> Term:
+    negative = bool(bits >> (exponent_bits + fraction_bits))
+    field = (bits >> fraction_bits) % 2**exponent_bits
+    fraction = bits % 2**fraction_bits
     bias = 2 ** (exponent_bits - 1) - 1
     if field == 2**exponent_bits - 1:
-        return Term(negative, 0, 0, places, special="nan" if fraction else "inf")
+        return Term(negative, 0, 0, fraction_bits, special="nan" if fraction else "inf")
     if field == 0:
-        return Term(negative, fraction, 1 - bias, places)
-    return Term(negative, 2**places + fraction, field - bias, places)
+        return Term(negative, fraction, 1 - bias, fraction_bits)
+    return Term(negative, 2**fraction_bits + fraction, field - bias, fraction_bits)
 
 
 def multiply(x: Term, y: Term) -> Term:
     """Step 2, and step 5's inf*0."""
     negative = x.negative != y.negative
-    places = x.places + y.places
+    fraction_bits = x.fraction_bits + y.fraction_bits
     if "nan" in (x.special, y.special):
-        return Term(negative, 0, 0, places, special="nan")
+        return Term(negative, 0, 0, fraction_bits, special="nan")
     if "inf" in (x.special, y.special):
         zero_times_inf = any(not t.special and t.significand == 0 for t in (x, y))
-        return Term(negative, 0, 0, places, special="nan" if zero_times_inf else "inf")
-    return Term(negative, x.significand * y.significand, x.exponent + y.exponent, places)
+        return Term(negative, 0, 0, fraction_bits, special="nan" if zero_times_inf else "inf")
+    return Term(negative, x.significand * y.significand, x.exponent + y.exponent, fraction_bits)
 
 
 def step(a: Sequence[int], b: Sequence[int], c: int, f: int) -> int:
@@ -76,9 +76,9 @@ def step(a: Sequence[int], b: Sequence[int], c: int, f: int) -> int:
     e_max = max(t.exponent for t in terms)
     total = 0  # in units of 2**(e_max - f)
     for t in terms:
-        # significand * 2**(exponent - places - (e_max - f)) as a fraction; neither part is negative
+        # significand * 2**(exponent - fraction_bits - (e_max - f)) as a fraction; neither part is negative
         numerator = t.significand * 2**f
-        denominator = 2 ** (t.places + e_max - t.exponent)
+        denominator = 2 ** (t.fraction_bits + e_max - t.exponent)
         total += (-1) ** t.negative * (numerator // denominator)
     return round_toward_zero(total, e_max - f)
 

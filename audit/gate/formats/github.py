@@ -47,8 +47,8 @@ def commands(gate: Gate) -> list[str]:
 
 
 def _command(found: GateFinding) -> str:
-    place = found.places[0] if found.places else None
-    where = f"file={_property(place.file)},line={max(place.line, 1)}," if place else ""
+    line = found.lines[0] if found.lines else None
+    where = f"file={_property(line.file)},line={max(line.line, 1)}," if line else ""
     return f"::error {where}title={_property(found.rule)}::{_data(found.message)}"
 
 

@@ -21,7 +21,7 @@ _MOST_FINDINGS = 500
 Link = Callable[[str], str]
 
 
-class _Place(msgspec.Struct, frozen=True):
+class _Destination(msgspec.Struct, frozen=True):
     """Where to look: a path, the URL of a record's page where it can be reached, else the command that renders it."""
 
     path: str
@@ -35,13 +35,13 @@ def html(gate: Gate, link: Link = lambda _page: "") -> str:
     conditions = worst_first(gate.conditions)
     findings = [found for found in gate.found if not found.accepted]
 
-    def place(path: str) -> _Place:
+    def destination(path: str) -> _Destination:
         folder = path.removesuffix(f"/{REPORT}")
         if folder not in gate.evidence:
-            return _Place(path)
+            return _Destination(path)
         if url := link(f"{folder}/{REPORT}"):
-            return _Place(folder, url)
-        return _Place(folder, command=shlex.join(["audit", "report", folder]))
+            return _Destination(folder, url)
+        return _Destination(folder, command=shlex.join(["audit", "report", folder]))
 
     return template("gate.html.j2").render(
         gate=gate,
@@ -50,7 +50,7 @@ def html(gate: Gate, link: Link = lambda _page: "") -> str:
         findings=findings[:_MOST_FINDINGS],
         more_findings=max(0, len(findings) - _MOST_FINDINGS),
         accepted=[found for found in gate.found if found.accepted],
-        place=place,
+        destination=destination,
         marks=_MARKS,
         colour=lambda standing: _COLOURS.get(standing, standing),
     )

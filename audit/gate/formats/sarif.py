@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from audit.gate.verdict import Condition, Gate, GateFinding, Place, worst_first
+from audit.gate.verdict import Condition, Gate, GateFinding, SourceLine, worst_first
 from audit.printable import printable, printable_json
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -54,7 +54,7 @@ def sarif(gate: Gate) -> str:
 
 
 def _of_finding(found: GateFinding) -> dict[str, Any]:
-    first, *others = found.places or (Place("pyproject.toml"),)
+    first, *others = found.lines or (SourceLine("pyproject.toml"),)
     result: dict[str, Any] = {
         "ruleId": found.rule,
         "kind": "fail",
@@ -66,8 +66,8 @@ def _of_finding(found: GateFinding) -> dict[str, Any]:
     }
     if others:
         result["relatedLocations"] = [
-            {**_location(place), "id": number, "message": {"text": printable(place.what or place.file)}}
-            for number, place in enumerate(others, start=1)
+            {**_location(line), "id": number, "message": {"text": printable(line.what or line.file)}}
+            for number, line in enumerate(others, start=1)
         ]
     if found.accepted:
         result["suppressions"] = [{"kind": "external", "justification": found.accepted}]
@@ -83,17 +83,17 @@ def _of_condition(condition: Condition) -> dict[str, Any]:
         "message": {
             "text": printable(f"{condition.verdict}: {about}{f'. {condition.detail}' if condition.detail else ''}")
         },
-        "locations": [_location(Place("pyproject.toml"))],
+        "locations": [_location(SourceLine("pyproject.toml"))],
         "partialFingerprints": _fingerprints(hashlib.sha256(condition.name.encode()).hexdigest()[:16]),
         "properties": {"path": condition.path},
     }
 
 
-def _location(place: Place) -> dict[str, Any]:
+def _location(line: SourceLine) -> dict[str, Any]:
     return {
         "physicalLocation": {
-            "artifactLocation": {"uri": quote(place.file), "uriBaseId": _ROOT},
-            "region": {"startLine": max(place.line, 1)},
+            "artifactLocation": {"uri": quote(line.file), "uriBaseId": _ROOT},
+            "region": {"startLine": max(line.line, 1)},
         }
     }
 

@@ -36,7 +36,7 @@ def _condition(one: Condition) -> list[str]:
 
 
 def _finding(found: GateFinding, *, verbose: bool) -> list[str]:
-    place = next((f"{place.file}:{place.line}" if place.line else place.file for place in found.places), "")
-    return [f"{found.level:12} {found.rule}: {found.message}", f"{'':13}{place} fingerprint {found.fingerprint}"] + (
+    where = next((f"{at.file}:{at.line}" if at.line else at.file for at in found.lines), "")
+    return [f"{found.level:12} {found.rule}: {found.message}", f"{'':13}{where} fingerprint {found.fingerprint}"] + (
         found.entry.splitlines() if verbose else []
     )

@@ -34,14 +34,14 @@ _HAZARDS = re.compile(
 )
 _LEAKS = re.compile(r"LEAK SUMMARY: \d+ bytes leaked in \d+ allocations")
 
-_PLACE = r"(?P<function>.+)\+(?P<pc>0x[0-9a-f]+)(?: in (?P<file>.+):(?P<line>\d+))?"
+_AT_CODE = r"(?P<function>.+)\+(?P<pc>0x[0-9a-f]+)(?: in (?P<file>.+):(?P<line>\d+))?"
 _POINT = r"\((\d+),(\d+),(\d+)\)"
 _CLONE = re.compile(r"^\[clone (.+?)\] ")
-_AT = re.compile(rf"at {_PLACE}")
+_AT = re.compile(rf"at {_AT_CODE}")
 _BY = re.compile(rf"by thread {_POINT} in block {_POINT}")
-_FRAME = re.compile(rf"Device Frame: ?{_PLACE}")
-_ACCESS = re.compile(rf"(?P<access>Read|Write|Atomic) Thread {_POINT} at {_PLACE}")
-_AND = re.compile(rf"and (?P<access>[A-Z]\w+) access at {_PLACE} \[(?P<hazards>\d+) hazards?\]")
+_FRAME = re.compile(rf"Device Frame: ?{_AT_CODE}")
+_ACCESS = re.compile(rf"(?P<access>Read|Write|Atomic) Thread {_POINT} at {_AT_CODE}")
+_AND = re.compile(rf"and (?P<access>[A-Z]\w+) access at {_AT_CODE} \[(?P<hazards>\d+) hazards?\]")
 _DETAILS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -60,7 +60,7 @@ _HAZARD = re.compile(
     r"(?P<text>(?:\(Warp Level Programming\) )?Potential (?:RAW|WAR|WAW) hazard detected) "
     rf"at __shared__ 0x[0-9a-f]+ in block {_POINT} :"
 )
-_RACE = re.compile(rf"(?P<level>Error|Warning|Info): Race reported between (?P<access>[A-Z]\w+) access at {_PLACE}")
+_RACE = re.compile(rf"(?P<level>Error|Warning|Info): Race reported between (?P<access>[A-Z]\w+) access at {_AT_CODE}")
 _INVALID = re.compile(r"(?:Potential i|I)nvalid __\w+__ (?P<what>\w+(?: \w+)*? of size [\d,]+ bytes?)")
 _HEADS = (
     (re.compile(r"Uninitialized __\w+__ memory (?P<what>\w+ of size [\d,]+ bytes?)"), "uninitialised"),
@@ -153,30 +153,30 @@ def _record(head: _Line, details: Sequence[_Line], names: Names) -> RawReport | 
         return _hazard(hazard, details, names, raw)
     if race := _RACE.fullmatch(head.text):
         return _race(race, details, names, raw)
-    places = [match for line in details if (match := _AT.fullmatch(line.text))]
+    instructions = [match for line in details if (match := _AT.fullmatch(line.text))]
     threads = [match for line in details if (match := _BY.fullmatch(line.text))]
     others = [line for line in details if not (_AT.fullmatch(line.text) or _BY.fullmatch(line.text))]
-    if len(places) > 1 or len(threads) > 1:
+    if len(instructions) > 1 or len(threads) > 1:
         return None
     if not all(any(known.fullmatch(line.text) for known in _DETAILS) for line in others):
         return None
     kind, what = _kind(head.text, details)
     if not kind:
-        if not (places and threads):  # an unknown kind counts as a finding only with a place and a thread
+        if not (instructions and threads):  # an unknown kind counts as a finding only with an instruction and a thread
             return None
         kind = "device-exception"
     frames = [match for line in details if (match := _FRAME.fullmatch(line.text))]
     what = what or ("barrier" if kind.endswith("-barrier") else "instruction")
-    side = names.side(what, _stack([*places, *frames]))
+    side = names.side(what, _stack([*instructions, *frames]))
     coordinates = [match.groups() for match in threads]
     taking: Taking = ([point(each[:3]) for each in coordinates], [point(each[3:]) for each in coordinates])
-    kernel = _kernel((frames or places)[-1]["function"]) if places else ""
+    kernel = _kernel((frames or instructions)[-1]["function"]) if instructions else ""
     message = head.text
     if why := next((match["why"] for line in details if (match := _DETAILS[0].fullmatch(line.text))), None):
         message += why
-    if kind in ("leak", "uninitialised") and not places:
+    if kind in ("leak", "uninitialised") and not instructions:
         message = re.sub(r" (?:at|to) 0x[0-9a-f]+", "", message)
-    sides = (side,) if places else ()
+    sides = (side,) if instructions else ()
     return RawReport(kind, kernel, message, sides, (taking,) * len(sides), raw)
 
 

@@ -20,7 +20,7 @@ _SHOWN = 200  # characters of an unknown line
 
 _FRAME = re.compile(r"    #\d+ (?:0x[0-9a-f]+ in |0x[0-9a-f]+ +(?=\())?(.+)")
 _MODULE = re.compile(r" ?\([^ ()]*(?:\+0x[0-9a-f]+|<unknown module>)\)(?: \(BuildId: \w+\))?$")
-_PLACE = re.compile(r"(?P<function>.+) (?P<file>\S+?)(?::(?P<line>\d+))?(?::\d+)?")
+_LOCATED = re.compile(r"(?P<function>.+) (?P<file>\S+?)(?::(?P<line>\d+))?(?::\d+)?")
 
 _RACE_RULE, _ADDRESS_RULE = "=" * 18, "=" * 65
 _WARNING = re.compile(r"WARNING: ThreadSanitizer: (?P<title>.+?) \(pid=\d+\)")
@@ -227,7 +227,7 @@ def _address(title: str, body: Sequence[str], names: Names) -> RawReport:
 
 
 def _undefined(head: re.Match[str], body: Sequence[str], names: Names) -> RawReport:
-    """The side is at the first line's place, unless that is in a header of the runtime that the kernel called."""
+    """The side is the line that the report's head names, unless that is in a runtime header that the kernel called."""
     stack = [frame for _, frames in _sections(body) for frame in frames]
     message = re.sub(r"\b(address) 0x[0-9a-f]+", r"\1", head["text"])
     kind = next(kind for pattern, kind in _UNDEFINED_KINDS if pattern.fullmatch(message))
@@ -264,7 +264,7 @@ def _sections(body: Sequence[str]) -> Iterator[tuple[str, list[Frame]]]:
 
 
 def _frame(text: str) -> Frame:
-    place = _PLACE.fullmatch(_MODULE.sub("", text))
-    if place is None or place["file"] == "<null>":
+    located = _LOCATED.fullmatch(_MODULE.sub("", text))
+    if located is None or located["file"] == "<null>":
         return Frame(_MODULE.sub("", text).removesuffix(" <null>"))
-    return Frame(place["function"], place["file"], int(place["line"] or 0))
+    return Frame(located["function"], located["file"], int(located["line"] or 0))

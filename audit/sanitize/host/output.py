@@ -147,7 +147,7 @@ def _failure(line: str, report: Sequence[str], bundle: Bundle, names: Names) -> 
 def _sides(
     error: re.Match[str], shape: tuple[int, int, int] | None, names: Names
 ) -> Iterator[tuple[Side, Sequence[Point]]]:
-    """The places where threads wait or act, with these threads."""
+    """The lines where threads wait or act, with these threads."""
     text = error["text"]
     if error["kind"] == "memory":
         yield Side("access", names.entry(error["kernel"])), ()

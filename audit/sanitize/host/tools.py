@@ -110,7 +110,7 @@ _GAPS: Mapping[Tool, str] = {
     "memcheck": "it misses an access that skips the red zone into another buffer, an access to the wrong place inside "
     "the right buffer, and a misaligned float2 in a shared object aligned to 8 bytes",
     "synccheck": "it checks only the paths that these inputs take; it misses threads that meet at one __syncthreads "
-    "from different places in the code, which CUDA forbids",
+    "from different lines of the code, which CUDA forbids",
     "initcheck": "it reports an uninitialised local that is only stored, or copied by memcpy, where the result is "
     "saved, without its line",
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 from audit.records.folder import page_in
 
 
-def places(home: Path) -> str:
+def record_paths(home: Path) -> str:
     """Two lines: the record, and its page or the command that renders it."""
     page = page_in(home)
     report = str(page) if page else f"none; {shlex.join(['audit', 'report', str(home)])} renders it"

@@ -53,7 +53,7 @@ def test_a_derived_array_has_no_names_of_its_own(control: View) -> None:
 def test_a_missing_reference_and_a_missing_measure_are_inconclusive(control: View) -> None:
     operator = replace(control.operator, bounds=[RelL2("y", 1e-6, "exact")])
     assert verdicts(list(error(replace(control, operator=operator)))) == ["inconclusive", "inconclusive"]
-    bare = replace(control, operator=replace(control.operator, bounds=[]))
+    bare = replace(control, operator=replace(control.operator, bounds=[]), baseline_only=False)
     (result,) = error(bare)
     assert (result.verdict, result.detail) == ("inconclusive", "neither a parent nor a bound says what is right")
 

@@ -16,9 +16,9 @@ from audit.run import run
 STORE = "out[i] = expf(in[i] - top) / total;"
 
 
-def audit(project: Path, time_limit: float = 60) -> RunRecord:
+def audit(project: Path, time_limit: float = 60, variants: tuple[str, ...] = ("fast",)) -> RunRecord:
     found = find_project(project)
-    selection = Selection(variants=["fast"], axes={"n": [33]})
+    selection = Selection(variants=variants, axes={"n": [33]})
     plan = planning.make_plan(found, "softmax", selection, arch="sm_90", time_limit=time_limit)
     return run(found, plan, project / "runs", "test")[0]
 
@@ -160,6 +160,13 @@ def test_a_variant_compared_with_itself_is_found_out(softmax_project: Path) -> N
 
 def test_nothing_to_compare_with_is_inconclusive(softmax_project: Path) -> None:
     plant(softmax_project, 'bounds=[RelL2("y", 1e-6)],', "", "softmax.py")
-    evidence = audit(softmax_project)
-    assert [one.verdict for one in evidence.audits] == ["inconclusive", "pass"]
+    evidence = audit(softmax_project, variants=("control",))
+    assert [one.verdict for one in evidence.audits] == ["inconclusive"]
     assert evidence.summary.verdict == "inconclusive"
+
+
+def test_without_any_bound_a_parent_is_only_a_baseline(softmax_project: Path) -> None:
+    plant(softmax_project, 'bounds=[RelL2("y", 1e-6)],', "", "softmax.py")
+    evidence = audit(softmax_project)
+    assert [variant.baseline_only for variant in evidence.plan.variants] == [True, False]
+    assert evidence.summary.verdict == "pass"

@@ -54,6 +54,13 @@ class Project:
         self._operators: dict[str, Operator] | None = None
         self._declared: dict[str, Path] = {}
 
+    @classmethod
+    def of(cls, root: Path, settings: Settings, operator: Operator, declared_in: Path) -> Project:
+        """A project that no pyproject.toml declares, with one operator."""
+        project = cls(root, settings)
+        project._operators, project._declared = {operator.name: operator}, {operator.name: declared_in}
+        return project
+
     @property
     def operators(self) -> dict[str, Operator]:
         """Every operator declared in the project's kernels folder, by name."""
@@ -192,28 +199,49 @@ def _collect(root: Path, folder: str) -> tuple[dict[str, Operator], dict[str, Pa
     return operators, declared
 
 
+def load_file(root: Path, file: Path) -> ModuleType:
+    """A Python file, and what it imports beside it, as code of the project whose root is given.
+
+    Raises ProjectError where there is no such file, or for whatever it raises.
+    """
+    if not file.is_file() or not file.stem.isidentifier():
+        raise ProjectError(f"{file}: expected a Python file whose name is an identifier")
+    with _loading(root, file):
+        return importlib.import_module(f"{_package_of(file.resolve().parent)}.{file.stem}")
+
+
 def _load(root: Path, folder: str) -> list[ModuleType]:
-    anchor = f"{PROJECT}{hashlib.sha256(str(root).encode()).hexdigest()[:12]}"
-    if anchor not in sys.modules:
-        package = ModuleType(anchor)
-        package.__path__ = [str(root)]
-        sys.modules[anchor] = package
-    name = ".".join((anchor, *Path(folder).parts))
-    modules = []
+    name = ".".join((_package_of(root), *Path(folder).parts))
+    with _loading(root, root / folder):
+        modules = [top := importlib.import_module(name)]
+        for info in pkgutil.walk_packages(top.__path__, prefix=f"{name}."):
+            modules.append(importlib.import_module(info.name))
+        return modules
+
+
+def _package_of(folder: Path) -> str:
+    """The private package whose modules are the files of a folder."""
+    name = f"{PROJECT}{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}"
+    if name not in sys.modules:
+        package = ModuleType(name)
+        package.__path__ = [str(folder)]
+        sys.modules[name] = package
+    return name
+
+
+@contextmanager
+def _loading(root: Path, what: Path) -> Iterator[None]:
+    """While code of a project is imported: it cannot end the tool, and whatever it raises is its author's to mend."""
     forbid_exit()
     with _surroundings_kept(), opened_by_the_project(_opened.setdefault(root, set())):
         try:
-            top = importlib.import_module(name)
-            modules.append(top)
-            for info in pkgutil.walk_packages(top.__path__, prefix=f"{name}."):
-                modules.append(importlib.import_module(info.name))
+            yield
         except ProjectError:
             raise
-        except BaseException as error:  # a project is code: whatever it raises while loading is its author's to mend
+        except BaseException as error:
             if is_interruption(error):
                 raise
-            raise ProjectError(f"{root / folder}: {_reason(error)}") from error
-    return modules
+            raise ProjectError(f"{what}: {_reason(error)}") from error
 
 
 @contextmanager

@@ -26,6 +26,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 _NAME, _COMPLETION = "audit", "_AUDIT_COMPLETE"
 _COMMANDS = {
     "run": "Audit every planned case of a shape.",
+    "compare": "Compare two kernels on the same inputs, without a project.",
     "sanitize": "Look for races, stray accesses and uninitialised reads.",
     "bench": "Time variants in pairs on a GPU.",
     "list": "Show shapes, variants, default plans and captures.",

@@ -143,13 +143,13 @@ def _json(record: RunRecord, folder: Path) -> dict[str, object]:
     return {
         "shape": record.plan.shape,
         **msgspec.structs.asdict(record.summary),
-        "findings": [_finding(each) for each in findings(record)],
+        "findings": [finding_json(each) for each in findings(record)],
         "evidence": str(folder),
         "page": page_name(folder),
     }
 
 
-def _finding(found: CheckFinding) -> dict[str, object]:
+def finding_json(found: CheckFinding) -> dict[str, object]:
     """A finding; `measured` and `limit` are texts, since JSON has no NaN."""
     result = found.result
     return {

@@ -81,6 +81,7 @@ def render(
         "closed": _closed(evidence, context),
         "retained": context.failures,
         "sessions": context.sessions,
+        "notes": tables.note_rows(evidence)[:_ROWS],
         "cubins": tables.build_rows(evidence),
     }
     page = template("run.html.j2").render(
@@ -124,6 +125,7 @@ def _sections(evidence: RunRecord, content: Mapping[str, Any]) -> dict[str, str]
     """Anchor -> title of every section that has something in it, in the order of the page."""
     sections = {
         "failed": ("Findings", evidence.summary.verdict != "pass"),
+        "notes": ("Not judged", content["notes"]),
         "cases": ("Cases", True),
         "conditions": ("Conditions", True),
         "errors": ("Errors", content["errors"]),

@@ -153,3 +153,23 @@ def _smallness(error: float) -> float:
 
 def _rank(cell: Audit | None) -> int:
     return 1 if cell is None else {"fail": 0, "inconclusive": 1, "pass": 2}[cell.verdict]
+
+
+class NoteRow(msgspec.Struct, frozen=True):
+    """What was seen of a variant and not judged; `case` is the first of its cases in which it was."""
+
+    variant: str
+    check: str
+    detail: str
+    case: str
+    times: int
+
+
+def note_rows(evidence: RunRecord) -> list[NoteRow]:
+    """Each note of each variant once, with the number of its steps and cases; the most frequent last."""
+    seen: dict[tuple[str, str, str], list[str]] = {}
+    for audit in evidence.audits:
+        for note in audit.notes:
+            seen.setdefault((audit.variant, note.check, note.detail), []).append(audit.case)
+    rows = [NoteRow(*key, cases[0], len(cases)) for key, cases in seen.items()]
+    return sorted(rows, key=lambda row: row.times)

@@ -14,8 +14,8 @@ from itertools import combinations
 
 import msgspec
 
-from audit.bundle import Argument, BundledLaunch
-from audit.spec import Launch
+from audit.bundle import Argument
+from audit.launch_record import LaunchRecord
 
 
 class LaunchArguments(msgspec.Struct, frozen=True):
@@ -27,19 +27,19 @@ class LaunchArguments(msgspec.Struct, frozen=True):
     values: tuple[Argument, ...]
 
 
-def launch_arguments(
-    variant: str, declared: Sequence[Launch], resolved: Sequence[BundledLaunch]
-) -> tuple[LaunchArguments, ...]:
+def launch_arguments(variant: str, launches: Sequence[LaunchRecord]) -> tuple[LaunchArguments, ...]:
     """The arguments of a variant's launches in one case; equal ones once."""
-    found = [
-        LaunchArguments(
-            variant,
-            launch.entry.partition("<")[0].strip(),
-            tuple(arg if isinstance(arg, str) else "" for arg in launch.args),
-            one.args,
+    found = []
+    for launch in launches:
+        named = launch.arguments()
+        found.append(
+            LaunchArguments(
+                variant,
+                launch.entry.partition("<")[0].strip(),
+                tuple(name for name, _ in named),
+                tuple(argument for _, argument in named),
+            )
         )
-        for launch, one in zip(declared, resolved, strict=True)
-    ]
     return tuple(dict.fromkeys(found))
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from audit import arena
-from audit.argument_pairs import LaunchArguments, launch_arguments
 from audit.backends import Completed
 from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
@@ -18,6 +17,7 @@ from audit.compile.identity import BuildIdentity
 from audit.declaration import arrays_of, ask, launches_of
 from audit.execution import CaseInputs, execute_variant
 from audit.inputs import case_inputs, load_capture
+from audit.launch_record import LaunchRecord, launch_records
 from audit.metrics import metrics
 from audit.opened_files import collected_in_a_case
 from audit.plan import Plan
@@ -34,7 +34,6 @@ class CaseOutcome(msgspec.Struct, frozen=True):
     audits: tuple[Audit, ...]
     builds: dict[str, BuildIdentity]
     exposures: tuple[Exposure, ...]
-    arguments: tuple[LaunchArguments, ...] = ()
     opened: tuple[str, ...] = ()  # the files that the project's code read
 
 
@@ -55,7 +54,7 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
     audits = []
     builds: dict[str, BuildIdentity] = {}
     exposures: list[Exposure] = []
-    arguments: list[LaunchArguments] = []
+    launches: dict[str, tuple[LaunchRecord, ...]] = {}
     share: OmissionShare | None = None
     for planned in plan.variants:
         began = time.monotonic()
@@ -63,7 +62,7 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
             project, plan, planned, prepared, views[planned.parent] if planned.parent else None, threads
         )
         views[planned.label] = view
-        arguments += _arguments(planned.label, view)
+        launches[planned.label] = launch_records(launches_of(view.variant, view.case), view.bundle.launches)
         results = _check(view)
         build_key = None
         if view.build is not None:
@@ -106,8 +105,9 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
             for reference in operator.references
             if reference.computed_by
         },
+        launches=launches,
     )
-    return CaseOutcome(record, tuple(audits), builds, tuple(exposures), tuple(arguments))
+    return CaseOutcome(record, tuple(audits), builds, tuple(exposures))
 
 
 def _prepare(operator: Operator, case: Case, capture: Capture | None) -> CaseInputs:
@@ -137,10 +137,6 @@ def _check(view: View) -> tuple[Result, ...]:
     for check in CHECKS.values() if completed else (CHECKS["completion"],):  # otherwise there are no results to check
         results.extend(check(view))
     return tuple(results)
-
-
-def _arguments(label: str, view: View) -> tuple[LaunchArguments, ...]:
-    return launch_arguments(label, launches_of(view.variant, view.case), view.bundle.launches)
 
 
 def _dynamic_shared(view: View) -> dict[str, int]:

@@ -151,9 +151,9 @@ def _inside(value: Any, hint: Any, field: str) -> Iterator[Mismatch]:
 
 def _of_none(value: object, parts: Sequence[Any], hint: Any, field: str) -> Mismatch | None:
     """Of the mismatches with each type of a union the one that lies deepest: the value was meant to be of that type."""
-    found = [mismatch(value, part, field) for part in parts]
-    if None in found:
+    if any(_is(value, part) and next(_inside(value, part, field), None) is None for part in parts):
         return None
+    found = [mismatch(value, part, field) for part in parts]
     deepest = max((one for one in found if one is not None), key=lambda one: len(one.field))
     return deepest if deepest.field != field else Mismatch(field, words(hint), came(value))
 

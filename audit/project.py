@@ -11,7 +11,7 @@ import importlib
 import os
 import pkgutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -22,6 +22,7 @@ import msgspec
 from audit import declaration, foreign
 from audit.errors import PlanError, ProjectError
 from audit.foreign import ForeignError
+from audit.hook_values import operator_values
 from audit.hooks import PROJECT, forbid_exit, is_interruption, leave_if_forked, project_line
 from audit.opened_files import opened_by_the_project
 from audit.spec import Operator, Shape
@@ -30,6 +31,7 @@ TABLE = "kernel-audit"
 
 
 _opened: dict[Path, set[str]] = {}  # by root: modules are loaded once
+_values: dict[tuple[Path, str], tuple[Operator, Mapping[str, Mapping[str, str]]]] = {}  # as they were when loaded
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="kebab"):
@@ -59,6 +61,7 @@ class Project:
         """A project that no pyproject.toml declares, with one operator."""
         project = cls(root, settings)
         project._operators, project._declared = {operator.name: operator}, {operator.name: declared_in}
+        _values[root, operator.name] = (operator, {})  # its hooks are the tool's own
         return project
 
     @property
@@ -72,6 +75,11 @@ class Project:
         """The file that declares an operator."""
         _ = self.operators
         return self._declared[operator]
+
+    def values(self, operator: str) -> Mapping[str, Mapping[str, str]]:
+        """The digests of the values that an operator's hooks were made with (`audit.hook_values`)."""
+        _ = self.operators
+        return _values[self.root, operator][1]
 
     @property
     def captures(self) -> Path | None:
@@ -216,6 +224,7 @@ def _load(root: Path, folder: str) -> list[ModuleType]:
         modules = [top := importlib.import_module(name)]
         for info in pkgutil.walk_packages(top.__path__, prefix=f"{name}."):
             modules.append(importlib.import_module(info.name))
+        _keep_values(root, modules)
         return modules
 
 
@@ -242,6 +251,17 @@ def _loading(root: Path, what: Path) -> Iterator[None]:
             if is_interruption(error):
                 raise
             raise ProjectError(f"{what}: {_reason(error)}") from error
+
+
+def _keep_values(root: Path, modules: list[ModuleType]) -> None:
+    """Digest the values of each operator before any of its hooks runs."""
+    for module in modules:
+        for value in vars(module).values():
+            if isinstance(value, Operator) and isinstance(value.name, str):
+                kept = _values.get((root, value.name))
+                if kept is None or kept[0] is not value:
+                    declaration.admit(value, Path(module.__file__ or module.__name__))
+                    _values[root, value.name] = (value, operator_values(value, root))
 
 
 @contextmanager

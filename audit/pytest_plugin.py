@@ -1,8 +1,9 @@
 """`pytest --audit`: the project's default plan as tests, one for each variant in each case.
 
 A case's variants share its inputs, references and parents' bytes, so the first test of a case runs all that were
-selected in it; with pytest-xdist add `--dist loadgroup`, which keeps a case on one worker. Nothing of the tool is
-imported here until `--audit` is given: ordinary test runs pay for this file alone.
+selected in it; with pytest-xdist add `--dist loadgroup`, which keeps a case on one worker. Code of the project runs in
+a process of its own (`audit.pytest_worker`), so that nothing there ends pytest. Nothing of the tool is imported here
+until `--audit` is given: ordinary test runs pay for this file alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import pytest
 if TYPE_CHECKING:
     from audit.plan import Plan
     from audit.project import Project
+    from audit.pytest_worker import PytestWorker
     from audit.records.run import Audit
     from audit.spec import Case
 
@@ -68,25 +70,20 @@ class AuditFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item]:
         """One item a case and variant; variants of a case one after the other, parents first."""
-        from audit import plan as planning
         from audit.errors import AuditError
-        from audit.hooks import project_line
         from audit.printable import printable
 
-        project = _project(self.config)
         try:
-            for shape in self.config.getoption("--audit-shape") or project.shapes():
-                plan = planning.make_plan(project, shape, planning.Selection(), arch="sm_90", time_limit=_TIME_LIMIT)
-                for case in plan.cases:
-                    for variant in plan.variants:
-                        # Without brackets, which pytest takes for parameters: `--lf` would not know the test again.
-                        yield AuditItem.from_parent(
-                            self, name=f"{variant.label}/{case.id}", plan=plan, case=case, variant=variant.label
-                        )
+            plans = _worker(self.config).plans(self.config.getoption("--audit-shape"), _TIME_LIMIT)
         except AuditError as error:
             raise self.CollectError(printable(str(error))) from None
-        except SystemExit as error:  # with which pytest would end
-            raise self.CollectError(printable(f"{project_line(error)}: SystemExit: {error}")) from None
+        for plan in plans:
+            for case in plan.cases:
+                for variant in plan.variants:
+                    # Without brackets, which pytest takes for parameters: `--lf` would not know the test again.
+                    yield AuditItem.from_parent(
+                        self, name=f"{variant.label}/{case.id}", plan=plan, case=case, variant=variant.label
+                    )
 
 
 class AuditItem(pytest.Item):
@@ -153,6 +150,7 @@ def _again(item: AuditItem) -> str:
 
 
 _PROJECT = pytest.StashKey["Project"]()
+_WORKER = pytest.StashKey["PytestWorker"]()
 _UNUSABLE = pytest.StashKey[bool]()
 _AUDITS = pytest.StashKey["dict[str, dict[str, Audit]]"]()
 
@@ -170,25 +168,23 @@ def _project(config: pytest.Config) -> Project:
     return config.stash[_PROJECT]
 
 
+def _worker(config: pytest.Config) -> PytestWorker:
+    """The process that runs the project's code; it ends with the session."""
+    if _WORKER not in config.stash:
+        from audit.pytest_worker import PytestWorker
+
+        config.stash[_WORKER] = worker = PytestWorker(_project(config).root)
+        config.add_cleanup(worker.end)
+    return config.stash[_WORKER]
+
+
 def _audits(item: AuditItem) -> dict[str, Audit]:
     """The audits of an item's case, by variant: of all variants that this run selected in the case, run once."""
-    import os
-
-    import msgspec
-
-    from audit.case import audit_case
-    from audit.plan import planned_variants
-
     by_case = item.session.stash.setdefault(_AUDITS, {})
     if item.case.id not in by_case:
-        project = _project(item.config)
         selected = [
             each.variant for each in item.session.items if isinstance(each, AuditItem) and each.case.id == item.case.id
         ]
-        variants = planned_variants(project.operators[item.plan.operator], selected)
-        plan = msgspec.structs.replace(
-            item.plan, cases=(item.case,), variants=variants, pruned=item.plan.pruned or variants != item.plan.variants
-        )
-        outcome = audit_case(project, plan, item.case, threads=os.cpu_count() or 1)
-        by_case[item.case.id] = {audit.variant: audit for audit in outcome.audits}
+        found = _worker(item.config).audits(item.plan.shape, item.case.id, selected)
+        by_case[item.case.id] = {audit.variant: audit for audit in found}
     return by_case[item.case.id]

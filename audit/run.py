@@ -20,7 +20,7 @@ from audit.project import Project
 from audit.records import machine
 from audit.records.closure import closure_of
 from audit.records.folder import add_pages
-from audit.records.run import SCHEMA, Audit, RunRecord, draft, summarize_run
+from audit.records.run import SCHEMA, Audit, RunRecord, arguments_of, draft, run_cases, summarize_run
 from audit.report import pages
 from audit.scratch import sweep
 from audit.spec import Operator
@@ -47,8 +47,8 @@ def run(
     audits = tuple(audit for outcome in outcomes for audit in outcome.audits)
     if not plan.pruned:
         audits = _with_unmeasured_bounds(project.operators[plan.operator], audits)
-    arguments = (launch for outcome in outcomes for launch in outcome.arguments)
-    pairs = () if plan.pruned else indistinguishable(arguments)  # a narrowed plan makes no claim about them
+    cases = tuple(outcome.record for outcome in outcomes)
+    pairs = () if plan.pruned else indistinguishable(arguments_of(cases))  # a narrowed plan makes no claim about them
     exposures = tuple(exposure for outcome in outcomes for exposure in outcome.exposures)
     record = RunRecord(
         schema=SCHEMA,
@@ -59,11 +59,16 @@ def run(
         plan=plan,
         machine=machine.describe_machine(cuda.require_device().described() if plan.backend == "cuda" else None),
         builds={key: build for outcome in outcomes for key, build in outcome.builds.items()},
-        cases=tuple(outcome.record for outcome in outcomes),
+        cases=cases,
         audits=audits,
         exposures=exposures,
         summary=summarize_run(plan, audits, exposures, round(time.monotonic() - began, 2), pairs),
-        closure=closure_of(project, plan.operator, {name for outcome in outcomes for name in outcome.opened}),
+        closure=closure_of(
+            project,
+            plan.operator,
+            {name for outcome in outcomes for name in outcome.opened},
+            run_cases(plan),
+        ),
     )
     path = folder.finish(record)
     add_pages(path, lambda: pages(record, project=project))

@@ -25,7 +25,7 @@ from audit.plan import PlannedVariant
 from audit.processes import PARENT, package_environment
 from audit.project import Project
 from audit.records import machine
-from audit.records.bench import SCHEMA, BenchRecord, Method
+from audit.records.bench import SCHEMA, BenchRecord, Method, bench_case
 from audit.records.closure import closure_of
 from audit.scratch import sweep
 from audit.spec import AxisValue, Bench, Binary, Case, Operator
@@ -124,7 +124,7 @@ def bench(
         skipped=tuple(results.skipped),
         peers={peer.name: f"{peer.package} {machine.version(peer.package)}" for peer in declared.peers},
         seconds=round(time.monotonic() - began, 1),
-        closure=closure_of(project, operator.name, ()),
+        closure=closure_of(project, operator.name, (), [bench_case(shape_name, operator.name, case.axes, builds)]),
     )
 
 

@@ -7,9 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from audit.checks.comparand import comparands, plain
 from audit.checks.result import Figure, Result, nothing, settled
 from audit.checks.view import Step, View
 from audit.declaration import measured_by
+from audit.errors import ProjectError
 from audit.spec import Array, Bound, Measured
 
 
@@ -48,26 +50,35 @@ def _judge(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Resul
     if bound.reference and bound.reference not in step.references:
         return Result(check, "inconclusive", f"there is no reference {bound.reference!r}", step.name)
     with np.errstate(all="ignore"):  # wrong results overflow here; the comparison below still fails them
-        expected = step.references.get(bound.reference, {})
         measured = measured_by(
             view.case,
             f"bound {bound.name}",
             bound.measure,
             view.case,
             step.inputs,
-            got,
-            expected,
+            comparands(got, "result"),
+            comparands(step.references.get(bound.reference, {}), "reference"),
             returns=Measured | None,
         )
-    if measured is not None and bound.output and not measured.dims:
-        measured = replace(measured, dims=_leading_dims(view, bound.output, measured.value.ndim))
-    return None if measured is None else _compare(check, step, measured)
+    if measured is None:
+        return None
+    measured = replace(measured, value=plain(measured.value), limit=plain(measured.limit))
+    if bound.output and not measured.dims:
+        measured = replace(measured, dims=_leading_dims(view, bound, measured.value.shape))
+    return _compare(check, step, measured)
 
 
-def _leading_dims(view: View, name: str, count: int) -> tuple[str, ...]:
+def _leading_dims(view: View, bound: Bound, shape: tuple[int, ...]) -> tuple[str, ...]:
     """The names of the first dimensions of a buffer; a derived array, which has no buffer, has none."""
-    buffer = view.buffers.get(name)
-    return buffer.dims_of(view.case)[:count] if buffer else _numbered(count)
+    buffer = view.buffers.get(bound.output)
+    if buffer is None:
+        return _numbered(len(shape))
+    if shape != (expected := buffer.shape(view.case)[: len(shape)]):
+        raise ProjectError(
+            f"operator {view.operator.name}, case {view.case.id}: bound {bound.name}: expected errors of the shape of "
+            f"{bound.output}, or of its first dimensions, {expected}, but got {shape}; name their dimensions in `dims`"
+        )
+    return buffer.dims_of(view.case)[: len(shape)]
 
 
 def _numbered(count: int) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -13,10 +13,13 @@ from audit.compile.identity import BuildIdentity
 from audit.records.closure import Closure
 from audit.records.kind import Draft, Headline, Kind
 from audit.records.machine import Machine
+from audit.records.resolution import ResolvedCase
+from audit.spec import AxisValue, Case
 
-SCHEMA = 2
-OLDER = (1,)
-"""Versions that are still read. Schema 2 added what decided the bytes beside the CUDA sources."""
+SCHEMA = 3
+OLDER = (1, 2)
+"""Versions that are still read. Schema 2 added what decided the bytes beside the CUDA sources, schema 3 what the
+declaration resolves to."""
 
 
 class Method(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -114,6 +117,11 @@ CURVE = "curve.json"
 """The frozen curve that the bench was compared with, if any."""
 
 
+def bench_case(shape: str, operator: str, axes: Mapping[str, AxisValue], variants: Iterable[str]) -> ResolvedCase:
+    """The working set at its greatest context, with the variants that are timed."""
+    return ResolvedCase(Case(shape, operator, dict(axes)), tuple(variants), on_gpu=True)
+
+
 def draft(runs: Path, shape: str) -> Draft:
     """The unfinished folder of a bench."""
     return Draft(runs, KIND, f"bench-{shape}", {})
@@ -175,5 +183,6 @@ KIND = Kind(
     disagrees=_disagrees,
     headline=_headline,
     page="audit.report.bench_page",
+    resolved_cases=lambda record: (bench_case(record.shape, record.operator, record.axes, record.builds),),
     optional=(CURVE,),
 )

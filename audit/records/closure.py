@@ -1,4 +1,5 @@
-"""What decided a verdict beside the CUDA sources: the project's Python, the files that it read, and this tool.
+"""What decided a verdict beside the CUDA sources: the project's Python, the files that it read, what its declaration
+resolves to, and this tool.
 
 Python code is found by its imports, from the module that declares the operator on; files through the audit event `open`
 (PEP 578) while the project's code runs. What native code opens is not seen, nor what a module imports by a computed
@@ -19,6 +20,7 @@ from audit import __version__
 from audit.compile.identity import sha256_of_file
 from audit.compile.sources import SIMT
 from audit.project import Project
+from audit.records.resolution import Resolution, ResolvedCase, resolution_changes, resolution_of
 
 _CODE = ("", ".cc", ".h")
 
@@ -30,16 +32,18 @@ class Closure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     opened   the files that the project's code read, by path: relative to the project, or absolute outside of it
     tool     the version of this tool
     runtime  this tool's C++ runtime and headers, which kernels are compiled with, as one digest
+    resolved the declaration as it resolves for the cases; records of older versions have none
     """
 
     python: dict[str, str]
     opened: dict[str, str]
     tool: str
     runtime: str
+    resolved: Resolution | None = None
 
 
-def closure_of(project: Project, operator: str, opened: Iterable[str]) -> Closure:
-    """The closure of an operator's verdicts now; `opened` are the files that its code read."""
+def closure_of(project: Project, operator: str, opened: Iterable[str], cases: Iterable[ResolvedCase]) -> Closure:
+    """The closure of an operator's verdicts now; `opened` are the files that its code read in `cases`."""
     read = [Path(name) for name in (*opened, *project.opened) if Path(name).is_file()]
     return Closure(
         python=python_sources(project.root, project.declared_in(operator)),
@@ -48,11 +52,14 @@ def closure_of(project: Project, operator: str, opened: Iterable[str]) -> Closur
         ),
         tool=__version__,
         runtime=runtime_digest(),
+        resolved=resolution_of(project, operator, cases),
     )
 
 
-def changes(closure: Closure, project: Project, operator: str) -> Iterator[tuple[str, str]]:
-    """What of a recorded closure is another thing now: (name, how)."""
+def changes(
+    closure: Closure, project: Project, operator: str, cases: Iterable[ResolvedCase]
+) -> Iterator[tuple[str, str]]:
+    """What of a recorded closure is another thing now: (name, how); `cases` are those of the record."""
     try:
         now = python_sources(project.root, project.declared_in(operator))
     except KeyError:
@@ -72,6 +79,10 @@ def changes(closure: Closure, project: Project, operator: str) -> Iterator[tuple
         yield "kernel-audit", f"was {closure.tool}, and is {__version__}"
     elif closure.runtime != runtime_digest():
         yield "audit/simt", "has changed"
+    if closure.resolved is None:
+        yield "the record", "is of a version that did not record what its declaration resolves to"
+    else:
+        yield from resolution_changes(closure.resolved, resolution_of(project, operator, cases))
 
 
 def python_sources(root: Path, module: Path) -> dict[str, str]:

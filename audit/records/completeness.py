@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 
 from audit.checks.result import Figure, Result
-from audit.records.run_schema import Audit, CaseRecord, RunRecord
+from audit.records.run_schema import LAUNCHES_SINCE, Audit, CaseRecord, RunRecord
 
 _EACH_STEP = ("workspace", "inputs", "finite")
 _COUNTED = ("bytes", "workspace", "guards", "inputs", "finite", "repeat", "graph", "host")
@@ -64,6 +64,7 @@ def contradictions(record: RunRecord, audit: Audit) -> Iterator[str]:
     build = record.builds.get(audit.build or "")
     if planned is None:
         return
+    yield from _launch_counts(record, audit)
     if completed(audit) and build is None:
         yield "it ran to its end, but no build of it is recorded"
     if build is not None:
@@ -80,6 +81,19 @@ def contradictions(record: RunRecord, audit: Audit) -> Iterator[str]:
     told_apart = any((result.check, result.verdict) == ("identity", "pass") for result in audit.results)
     if past is None and told_apart and audit.launched_code and audit.launched_code == parent.launched_code:
         yield f"what it launches is what {planned.parent} launches, with which it is compared"
+
+
+def _launch_counts(record: RunRecord, audit: Audit) -> Iterator[str]:
+    """Where the launches that were planned are not those of the case; records of older versions do not keep these."""
+    case = next((each for each in record.cases if each.case.id == audit.case), None)
+    if record.schema < LAUNCHES_SINCE or case is None or not completed(audit):
+        return
+    once = len(case.launches.get(audit.variant, ()))
+    expected = {once * len(case.steps), once}  # the second arm may run the first step alone
+    for result in audit.results:
+        if result.check == "completion" and result.limit is not None and _value(result.limit) not in expected:
+            planned = f"{once} in each of {len(case.steps)} steps"
+            yield f"completion plans {result.limit.text} launches, but its case has {planned}"
 
 
 def _fails(result: Result) -> str:

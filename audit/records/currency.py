@@ -49,7 +49,8 @@ def _closure(record: Record, project: Project) -> Iterator[tuple[str, str]]:
     if record.closure is None:
         yield "the record", "is of a version that did not record what decided it beside its sources"
         return
-    yield from changes(record.closure, project, kind_of(record).headline(record).operator)
+    kind = kind_of(record)
+    yield from changes(record.closure, project, kind.headline(record).operator, kind.resolved_cases(record))
 
 
 def _sources(builds: Mapping[str, BuildIdentity], project: Project) -> Iterator[tuple[str, str]]:

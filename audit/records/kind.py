@@ -7,7 +7,7 @@ and a page.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from audit.errors import EvidenceError
 from audit.printable import one_line
 from audit.records import folder, packing, statement
 from audit.records.machine import Machine
+from audit.records.resolution import ResolvedCase
 from audit.records.statement import STATEMENT
 
 PLAN = "plan.json"
@@ -71,6 +72,7 @@ class Kind(Generic[_Record]):
     record      its schema
     schemas     the versions of the schema that are read, the current one first
     beside      other files that the folder must hold
+    resolved_cases  the cases with their variants, for which its declaration was resolved
     optional    other files that it may hold; all further files are rendered from these
     lacks       a sentence for each planned part without a result
     disagrees   (record, unpacked files) -> a sentence for each contradiction between its parts
@@ -89,6 +91,7 @@ class Kind(Generic[_Record]):
     disagrees: Callable[[_Record, Mapping[str, bytes]], Iterator[str]]
     headline: Callable[[_Record], Headline]
     page: str
+    resolved_cases: Callable[[_Record], Sequence[ResolvedCase]]
     optional: tuple[str, ...] = ()
     captures: Callable[[_Record], Mapping[str, str | None]] = lambda _record: {}
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
+from audit.argument_pairs import LaunchArguments, indistinguishable, launch_arguments
 from audit.checks.result import Result, Verdict, worst
 from audit.plan import Plan
 from audit.records import derive
 from audit.records.completeness import contradictions, missing_results
 from audit.records.kind import PLAN, Draft, Headline, Kind
+from audit.records.resolution import ResolvedCase, launches_digest
 from audit.records.run_schema import (
     ARGUMENTS_SINCE,
+    LAUNCHES_SINCE,
     OLDER,
     SCHEMA,
     Audit,
@@ -34,8 +37,10 @@ __all__ = [
     "CheckFinding",
     "RunRecord",
     "Summary",
+    "arguments_of",
     "draft",
     "findings",
+    "run_cases",
     "summarize_run",
 ]
 
@@ -68,6 +73,19 @@ def findings(record: RunRecord) -> list[CheckFinding]:
     return sorted(merged, key=lambda finding: finding.result.verdict != "fail")
 
 
+def run_cases(plan: Plan) -> tuple[ResolvedCase, ...]:
+    """The cases of a plan with the variants that it takes from the working tree."""
+    variants = tuple(variant.name for variant in plan.variants if variant.revision is None)
+    return tuple(ResolvedCase(case, variants, plan.backend == "cuda") for case in plan.cases)
+
+
+def arguments_of(cases: Iterable[CaseRecord]) -> Iterator[LaunchArguments]:
+    """The arguments of every launch in some cases, as the record keeps them."""
+    for case in cases:
+        for variant, launches in case.launches.items():
+            yield from launch_arguments(variant, launches)
+
+
 def draft(runs: Path, plan: Plan) -> Draft:
     """The unfinished folder of a run, with its plan."""
     return Draft(runs, KIND, plan.shape, {PLAN: plan})
@@ -98,6 +116,8 @@ def _disagrees(record: RunRecord, files: Mapping[str, bytes]) -> Iterator[str]:
             yield f"{audit.variant} in {audit.case}: recorded as {audit.verdict}, but its checks give {derived}"
         if audit.build is not None and audit.build not in record.builds:
             yield f"{audit.variant} in {audit.case}: its build {audit.build} is not recorded"
+    if record.schema >= LAUNCHES_SINCE:
+        yield from _launches(record)
     for audit in record.audits:
         where = f"{audit.variant} in {audit.case}"
         if audit.case in recorded:
@@ -106,12 +126,27 @@ def _disagrees(record: RunRecord, files: Mapping[str, bytes]) -> Iterator[str]:
         yield from (f"{where}: {what}" for what in contradictions(record, audit))
     yield from (f"exposures name an unknown case {name}" for name in {e.case for e in record.exposures} - cases.keys())
     summary = record.summary
-    derived_summary = summarize_run(
-        record.plan, record.audits, record.exposures, summary.seconds, summary.indistinguishable
-    )
+    pairs = summary.indistinguishable
+    if record.schema >= LAUNCHES_SINCE and not record.plan.pruned:
+        pairs = indistinguishable(arguments_of(record.cases))
+    derived_summary = summarize_run(record.plan, record.audits, record.exposures, summary.seconds, pairs)
     if record.plan.pruned and summary.indistinguishable:
         yield "summary: indistinguishable is about default plans, and the plan was narrowed"
     yield from derive.fields("summary", record.summary, derived_summary)
+
+
+def _launches(record: RunRecord) -> Iterator[str]:
+    """Where the launches of a case are not those that were planned, counted and resolved."""
+    labels = [variant.label for variant in record.plan.variants]
+    resolved = record.closure.resolved.cases if record.closure and record.closure.resolved else {}
+    for case in record.cases:
+        name = case.case.id
+        if sorted(case.launches) != sorted(labels):
+            yield f"case {name}: expected launches of {', '.join(labels)}, but got those of {', '.join(case.launches)}"
+        for label, launches in case.launches.items():
+            recorded = resolved.get(name, {}).get(f"launches of {label}")
+            if recorded is not None and recorded != launches_digest(launches):
+                yield f"case {name}: the launches of {label} are not those that its declaration resolved to"
 
 
 def _planned(record: RunRecord) -> list[tuple[str, str]]:
@@ -146,5 +181,6 @@ KIND = Kind(
     disagrees=_disagrees,
     headline=_headline,
     page="audit.report.run_page",
+    resolved_cases=lambda record: run_cases(record.plan),
     captures=_captures,
 )

@@ -6,6 +6,7 @@ import msgspec
 
 from audit.checks.result import Note, Result, Verdict
 from audit.compile.identity import BuildIdentity
+from audit.launch_record import LaunchRecord
 from audit.metrics import Metric
 from audit.plan import Plan
 from audit.records.closure import Closure
@@ -13,12 +14,14 @@ from audit.records.machine import Machine
 from audit.spec import Case
 from audit.vacuity import Exposure, OmissionShare, unseen
 
-SCHEMA = 4
-OLDER = (1, 2, 3)
+SCHEMA = 5
+OLDER = (1, 2, 3, 4)
 """Versions that are still read. Schema 2 added what the compiler says of a cubin, and what its launches ask for;
 schema 3 where bytes differ, and how many elements lie how many ULP away; schema 4 by how much they differ, and which
-launch arguments a plan cannot tell apart, and what decided the verdict beside the CUDA sources."""
+launch arguments a plan cannot tell apart, and what decided the verdict beside the CUDA sources; schema 5 the launches,
+and what the declaration resolves to."""
 ARGUMENTS_SINCE = 4
+LAUNCHES_SINCE = 5
 
 
 class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,6 +33,7 @@ class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: tuple[str, ...]
     omission_share: OmissionShare | None
     computed_by: dict[str, str] = {}  # reference -> library and device, of those that have a choice
+    launches: dict[str, tuple[LaunchRecord, ...]] = {}  # variant -> its launches in each step
 
 
 class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

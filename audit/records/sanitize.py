@@ -18,11 +18,13 @@ from audit.records import derive
 from audit.records.closure import Closure
 from audit.records.kind import PLAN, Draft, Headline, Kind
 from audit.records.machine import Machine
+from audit.records.resolution import ResolvedCase
 from audit.spec import Case
 
-SCHEMA = 2
-OLDER = (1,)
-"""Versions that are still read. Schema 2 added what decided the verdicts beside the CUDA sources."""
+SCHEMA = 3
+OLDER = (1, 2)
+"""Versions that are still read. Schema 2 added what decided the verdicts beside the CUDA sources, schema 3 what the
+declaration resolves to."""
 Tool = Literal["memcheck", "racecheck", "synccheck", "initcheck"]
 TOOLS: tuple[Tool, ...] = ("memcheck", "racecheck", "synccheck", "initcheck")
 Severity = Literal["error", "warning"]
@@ -167,6 +169,11 @@ class SanitizeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     suppressions: tuple[Suppression, ...]
     summary: SanitizeSummary
     closure: Closure | None = None  # what decided it beside the sources; records of older versions have none
+
+
+def session_cases(plan: SanitizePlan) -> tuple[ResolvedCase, ...]:
+    """The cases of a plan with their variants."""
+    return tuple(ResolvedCase(case, plan.variants, plan.backend == "cuda") for case in plan.cases)
 
 
 def draft(runs: Path, plan: SanitizePlan) -> Draft:
@@ -333,4 +340,5 @@ KIND = Kind(
     disagrees=_disagrees,
     headline=_headline,
     page="audit.report.sanitize_page",
+    resolved_cases=lambda record: session_cases(record.plan),
 )

@@ -35,6 +35,7 @@ from audit.records.sanitize import (
     complaints,
     counted,
     draft,
+    session_cases,
     summarize_session,
 )
 from audit.sanitize import suppressions
@@ -94,7 +95,7 @@ def sanitize(
         checked=checked,
         suppressions=used,
         summary=summarize_session(plan, checked, canaries, objections, round(time.monotonic() - began, 1)),
-        closure=closure_of(project, plan.operator, opened),
+        closure=closure_of(project, plan.operator, opened, session_cases(plan)),
     )
     path = folder.finish(record)
     add_pages(path, lambda: render(record))

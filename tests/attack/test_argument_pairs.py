@@ -13,6 +13,7 @@ from audit import plan as planning
 from audit.argument_pairs import LaunchArguments, indistinguishable, launch_arguments
 from audit.bundle import Argument
 from audit.inputs import case_inputs
+from audit.launch_record import launch_records
 from audit.plan import Plan, Selection
 from audit.project import Project, find_project
 from audit.records.kind import PLAN
@@ -44,7 +45,7 @@ def of_plan(project: Project, plan: Plan) -> list[LaunchArguments]:
         for variant in map(operator.variant, (one.name for one in plan.variants)):
             declared = variant.launches(case)
             resolved = [bundle.resolve_launch(launch, variant, buffers, inputs) for launch in declared]
-            found += launch_arguments(variant.name, declared, resolved)
+            found += launch_arguments(variant.name, launch_records(declared, resolved))
     return found
 
 
@@ -144,10 +145,16 @@ def test_the_command_says_which_and_what_to_do(tmp_path: Path, audit: Callable[.
 
 def test_a_record_that_hides_them_contradicts_itself(tmp_path: Path) -> None:
     record = audit_here(with_argument(tmp_path / "project", "c.m"))
-    hidden = msgspec.structs.replace(record.summary, verdict="pass")
-    changed = msgspec.structs.replace(record, summary=hidden)
-    said = list(KIND.disagrees(changed, {PLAN: msgspec.json.encode(record.plan)}))
-    assert any("summary: verdict" in each and "'inconclusive'" in each for each in said)
+    for hidden, without_launches, words in [
+        ({"verdict": "pass"}, False, "summary: verdict is recorded as 'pass'"),
+        ({"verdict": "pass", "indistinguishable": ()}, False, "summary: indistinguishable is recorded as ()"),
+        ({"verdict": "pass", "indistinguishable": ()}, True, "expected launches of control, fast, but got those of"),
+    ]:
+        cases = [msgspec.structs.replace(one, launches={}) if without_launches else one for one in record.cases]
+        summary = msgspec.structs.replace(record.summary, **hidden)
+        changed = msgspec.structs.replace(record, summary=summary, cases=tuple(cases))
+        said = list(KIND.disagrees(changed, {PLAN: msgspec.json.encode(record.plan)}))
+        assert any(words in each for each in said), said
 
 
 def test_strides_exchanged_in_the_launch_show_in_the_padded_case(own_project: Path) -> None:

@@ -18,6 +18,7 @@ from audit.records.verify import verify
 from ..conftest import Ran
 
 Audit = Callable[..., Ran]
+LAUNCHES = ("launches of control", "launches of fast")
 
 
 @pytest.fixture
@@ -56,24 +57,26 @@ def test_nothing_changed_is_nothing_stale(project: Path, record: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "old", "new"),
+    ("file", "old", "new", "parts"),
     [
-        ("kernels/softmax.py", "(128,)", "(64,)"),  # a launch
-        ("kernels/softmax.py", '0, ("x"', '64, ("x"'),  # its shared memory
-        ("kernels/softmax.py", "x.max(axis=-1", "x.min(axis=-1"),  # a reference
-        ("kernels/softmax.py", '"fast", "control"', '"fast"'),  # a parent
-        ("kernels/limits.py", "1e-6", "1e-3"),  # a bound in another module
-        ("kernels/tables.py", "float(", "2 * float("),  # inputs in another module
-        ("scale.txt", "3", "4"),  # a file that inputs read
+        ("kernels/softmax.py", "(128,)", "(64,)", LAUNCHES),
+        ("kernels/softmax.py", '0, ("x"', '64, ("x"', LAUNCHES),  # its shared memory
+        ("kernels/softmax.py", "x.max(axis=-1", "x.min(axis=-1", ()),  # a reference
+        ("kernels/softmax.py", '"fast", "control"', '"fast"', ("parent of fast",)),
+        ("kernels/limits.py", "1e-6", "1e-3", ("bound rel_l2(y)",)),  # in another module
+        ("kernels/tables.py", "float(", "2 * float(", ()),  # inputs in another module
+        ("scale.txt", "3", "4", ()),  # a file that inputs read
     ],
 )
 def test_whatever_decides_makes_it_stale_and_is_named(
-    project: Path, record: Path, file: str, old: str, new: str
+    project: Path, record: Path, file: str, old: str, new: str, parts: tuple[str, ...]
 ) -> None:
     text = (project / file).read_text()
     assert old in text
     (project / file).write_text(text.replace(old, new))
-    assert stale(record, project) == {file: "has changed"}
+    found = stale(record, project)
+    assert found.pop(file) == "has changed"
+    assert tuple(found) == parts
 
 
 def test_an_unrelated_file_makes_nothing_stale(project: Path, record: Path) -> None:

@@ -152,16 +152,42 @@ def test_every_command(softmax_project: Path, audit: Audit, command: str) -> Non
     refused(audit(softmax_project, command), f"softmax.py:{line}")
 
 
+EVERYDAY = [("native _exit", ""), ("native _exit", "inputs"), ("kill", "launches"), ("exec", "reference")]
+
+
+@pytest.mark.parametrize(
+    ("ending", "place"),
+    [
+        pytest.param(ending, place, marks=() if (ending, place) in EVERYDAY else pytest.mark.full)
+        for ending in GONE
+        for place in ("", "inputs", "reference", "launches", "thread")
+    ],
+)
+def test_pytest_is_not_ended_by_what_is_gone(softmax_project: Path, ending: str, place: str) -> None:
+    plant(softmax_project, GONE[ending], place)
+    done = under_pytest(softmax_project)
+    if ending == "kill the parent":
+        assert done.returncode != 0
+        return
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert "the process that runs the project's code " in done.stdout
+    assert "INTERNALERROR" not in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("ending", ["sys.exit", "os._exit"])
 @pytest.mark.parametrize("hook", ["", "inputs", "launches"])
 def test_pytest(softmax_project: Path, ending: str, hook: str) -> None:
     plant(softmax_project, NAMED[ending], hook)
-    done = subprocess.run(
+    done = under_pytest(softmax_project)
+    assert done.returncode in (1, 2), done.stdout + done.stderr
+    assert "softmax.py:" in done.stdout
+
+
+def under_pytest(softmax_project: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-m", "pytest", *_PLUGIN, "--audit", "-x"],
         cwd=softmax_project, capture_output=True, text=True, timeout=120, env=dict(os.environ), check=False,
     )  # fmt: skip
-    assert done.returncode in (1, 2), done.stdout + done.stderr
-    assert "softmax.py:" in done.stdout
 
 
 @pytest.mark.full

@@ -14,8 +14,9 @@ import msgspec
 import pytest
 
 from audit.checks.result import Figure, Result
+from audit.launch_record import LaunchRecord
 from audit.project import Project, find_project
-from audit.records.run import Audit, RunRecord
+from audit.records.run import Audit, CaseRecord, RunRecord
 from audit.records.verify import verify
 
 from ..gate import made
@@ -88,6 +89,23 @@ def same_launches(record: RunRecord) -> RunRecord:
     return each_audit(lambda audit: msgspec.structs.replace(audit, launched_code=first))(record)
 
 
+def launches(change: Callable[[LaunchRecord], LaunchRecord | None]) -> Forge:
+    """Change every launch of every case, or leave it out."""
+
+    def of_case(case: CaseRecord) -> CaseRecord:
+        changed = {
+            label: tuple(one for one in map(change, each) if one is not None) for label, each in case.launches.items()
+        }
+        return msgspec.structs.replace(case, launches=changed)
+
+    return lambda record: msgspec.structs.replace(record, cases=tuple(map(of_case, record.cases)))
+
+
+def argument(last: str) -> Forge:
+    """Another last argument of every launch."""
+    return launches(lambda one: msgspec.structs.replace(one, args=(*one.args[:-1], last)))
+
+
 ONE_HALF = Figure.of(0.5).bits
 
 DERIVABLE: dict[str, Forge] = {
@@ -128,6 +146,13 @@ DERIVABLE: dict[str, Forge] = {
         each_audit(lambda audit: msgspec.structs.replace(audit, build=None))(record), builds={}
     ),
     "a plan of another source": planned(source="kernels/other.cu"),
+    "another grid": launches(lambda one: msgspec.structs.replace(one, grid=(2, 1, 1))),
+    "another argument": argument("i32 ffffff7f"),
+    "an argument that is none": argument("i32"),
+    "no launches": launches(lambda _: None),
+    "launches of nobody": lambda record: msgspec.structs.replace(
+        record, cases=tuple(msgspec.structs.replace(one, launches={}) for one in record.cases)
+    ),
     "no cases": lambda record: msgspec.structs.replace(record, cases=()),
     "steps that were never planned": lambda record: msgspec.structs.replace(
         record,

@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 
 from audit import faults
 from audit.backends import child
+from audit.bench.curve import compare_with_curve, curve_of, load_curve
 from audit.capture import manifest
 from audit.capture.recipe import read_recipe
 from audit.capture.tensorfile import open_inside, read_header, serialise
@@ -30,7 +31,9 @@ from audit.compile.identity import BuildIdentity, fnv1a64, sha256
 from audit.errors import AuditError
 from audit.gate.baseline import load_baseline
 from audit.gate.policy import load_policy, policy_names
+from audit.gate.run import gate
 from audit.project import Project, find_project
+from audit.records import bench as benches
 from audit.records import folder, packing
 from audit.records.kind import PLAN, taken_as_written
 from audit.records.kinds import kind_in, load_record
@@ -239,9 +242,6 @@ def test_logs_of_compute_sanitizer(name: str) -> None:
 @pytest.fixture(scope="module")
 def kept(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A record of each kind."""
-    from audit.bench.curve import curve_of
-    from audit.records import bench as benches
-
     runs = tmp_path_factory.mktemp("kept")
     for words in (["run", "--axis", "n=33"], ["sanitize", "--tool", "synccheck"]):
         command = [sys.executable, "-m", "audit", *words, "--project", made, "--out", runs]
@@ -249,6 +249,31 @@ def kept(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     record = bench(point(1024, pair("fast")), point(2048, pair("fast")))
     benches.draft(runs, "softmax").finish(record, {benches.CURVE: folder.encode(curve_of(record))})
     return runs
+
+
+@pytest.mark.parametrize("which", ["curve.json", "bench.json"])
+def test_a_bench_beside_a_frozen_curve(kept: Path, tmp_path: Path, which: str) -> None:
+    """Every pair that is read is compared, whatever its figures are."""
+    home = next(each for each in kept.iterdir() if (each / "bench.json").is_file())
+    contents = {name: (home / name).read_bytes() for name in ("curve.json", "bench.json")}
+    file = tmp_path / "curve.json"
+
+    def read(content: bytes) -> None:
+        both = {**contents, which: content}
+        file.write_bytes(both["curve.json"])
+        record = benches.KIND.decode(both["bench.json"], home)
+        with taken_as_written(home):
+            compare_with_curve(load_curve(file), record)
+            curve_of(record)
+
+    read(contents[which])
+
+    @FUZZ
+    @given(seeds)
+    def run(seed: int) -> None:
+        check(Reader(contents[which], read), seed)
+
+    run()
 
 
 @pytest.mark.parametrize(
@@ -275,6 +300,7 @@ def test_records(kept: Path, project: Project, tmp_path: Path, kind: str, file: 
             (home / name).write_bytes(each)
         try:
             verify(home, project)
+            gate(project, "everyday", given=[home], may_run=False)
             with taken_as_written(home):
                 entries(home.parent, project)
             record, unpacked = kind_in(home).read(home)

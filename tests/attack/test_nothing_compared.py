@@ -167,3 +167,40 @@ def test_a_step_that_compares_nothing_passes_beside_one_that_does(tmp_path: Path
 
 def test_no_verdict_at_all_is_no_pass() -> None:
     assert worst([]) == "inconclusive"
+
+
+@pytest.mark.parametrize(
+    ("reference", "measure", "words"),
+    [
+        ("{'y': t, 'first': t[:1]}", "abs(got['y'] - want['first'])", "result y and reference first to have one shape"),
+        ("{'y': t, 'total': t.sum()[None]}", "got['y'] / want['total']", "but got (40,) and (1,)"),
+        ("{'y': t, 'column': t[:, None]}", "abs(want['column'] - got['y'])", "but got (40, 1) and (40,)"),
+        ("{'all': np.zeros(())}", "(got['y'] != want['all']) * 0.0", "but got (40,) and ()"),
+    ],
+)
+def test_a_reference_that_has_the_shape_of_no_output_is_not_broadcast(
+    tmp_path: Path, audit: Callable[..., Ran], reference: str, measure: str, words: str
+) -> None:
+    """A bound of the project's own compares it: numpy would repeat its elements until the shapes agree."""
+    made = f"(lambda e: Measured(e, np.full(e.shape, 1e9), ()))({measure})"
+    project = changed(
+        tmp_path,
+        ('return {"y": 2 * np.asarray(given["x"], np.float64)}',
+         f'return (lambda t: {reference})(2 * np.asarray(given["x"], np.float64))'),
+        (BOUND, f'bounds=[Bound("mine", lambda c, x, got, want: {made})]'),
+    )  # fmt: skip
+    ran = audit(project, "run")
+    assert ran.code == 2, ran.out
+    assert words in ran.err
+    assert "bound mine raised ValueError" in ran.err
+    assert "kernels/twice.py:" in ran.err
+
+
+def test_errors_of_another_shape_than_the_output_that_names_their_dimensions(
+    tmp_path: Path, audit: Callable[..., Ran]
+) -> None:
+    made = "Measured(np.zeros(3), np.zeros(3), ())"
+    project = changed(tmp_path, (BOUND, f'bounds=[Bound("mine", lambda c, x, got, want: {made}, output="y")]'))
+    ran = audit(project, "run")
+    assert ran.code == 2, ran.out
+    assert "bound mine: expected errors of the shape of y, or of its first dimensions, (40,), but got (3,)" in ran.err

@@ -112,7 +112,7 @@ def audited(made: Project) -> RunRecord:
         audits=audits,
         exposures=exposures,
         summary=summarize_run(plan, audits, exposures, 1.0),
-        closure=closure_of(made, plan.operator, ()),
+        closure=closure_of(made, plan.operator, (), run_record.run_cases(plan)),
     )
 
 
@@ -186,7 +186,7 @@ def session(
         checked=checked,
         suppressions=counted,
         summary=summarize_session(plan, checked, canaries, complaints, 1.0),
-        closure=closure_of(made, plan.operator, ()),
+        closure=closure_of(made, plan.operator, (), sanitize.session_cases(plan)),
     )
 
 

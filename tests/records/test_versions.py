@@ -36,7 +36,7 @@ def test_every_older_version_is_read_and_shown(schema: int) -> None:
 
 
 def test_what_older_versions_did_not_record_is_not_there() -> None:
-    first, second, third = (decoded(raw(schema)) for schema in OLDER)
+    first, second, third, fourth = (decoded(raw(schema)) for schema in OLDER)
     assert all(build.code is None for build in first.builds.values())
     assert all(audit.dynamic_shared == {} for audit in first.audits)
     assert any(build.code is not None for build in second.builds.values())
@@ -47,6 +47,10 @@ def test_what_older_versions_did_not_record_is_not_there() -> None:
     assert any(metric.ulp_counts for audit in third.audits for metric in audit.metrics)
     for evidence in (first, second, third):
         assert all(not result.largest for audit in evidence.audits for result in audit.results)
+    assert fourth.closure is not None
+    assert fourth.closure.resolved is None
+    for evidence in (first, second, third, fourth):
+        assert all(not case.launches for case in evidence.cases)
 
 
 @pytest.mark.parametrize("schema", [*OLDER, SCHEMA])

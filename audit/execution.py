@@ -18,7 +18,7 @@ from typing import TypeAlias
 
 from audit import arena, bundle
 from audit.arena import Snapshot
-from audit.backends import Completed, Crashed, Outcome, cuda, host
+from audit.backends import Completed, Crashed, Outcome, Unsupported, cuda, host
 from audit.backends.cuda import BOTH, PLAIN
 from audit.backends.replay import Mode
 from audit.bundle import AGAIN, FIRST, Arm, Bundle
@@ -161,8 +161,8 @@ def _build_and_run(
             return [host.run(folder, manifest, program, limit, threads)], program
         cubin = _cubin(project.root, source, manifest.entries, plan.arch, tuple(code.defines.items()))
         return cuda.run(folder, manifest, cubin, limit, modes), cubin
-    except CompileError as error:
-        return [Crashed("compile", str(error), 0.0)], None
+    except CompileError as error:  # a CUDA compiler's is the source's; this CPU's may be what the CPU lacks
+        return [Unsupported(str(error)) if modes is HOST else Crashed("compile", str(error), 0.0)], None
 
 
 def _cubin(

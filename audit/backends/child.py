@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from audit import processes
-from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, TimedOut
+from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, TimedOut, Unsupported
 from audit.errors import MachineError
 from audit.processes import abort
 
@@ -44,7 +44,7 @@ def execute(
     return understood(finished.code, lines, said, files, time.monotonic() - began)
 
 
-def understood(code: int, lines: Sequence[str], said: str, files: Files, seconds: float) -> Completed | Crashed:
+def understood(code: int, lines: Sequence[str], said: str, files: Files, seconds: float) -> Completed | Crashed | Unsupported:
     """The outcome of a process, or of one bundle of a worker, that ended with `code` and left these lines.
 
     Raises MachineError where there was no room, or where something else than this tool killed it.
@@ -110,11 +110,14 @@ def launches(lines: Sequence[str]) -> tuple[LaunchCount, ...]:
     return tuple(counts)
 
 
-def _crashed(code: int, lines: Sequence[str], said: str, seconds: float) -> Crashed:
+def _crashed(code: int, lines: Sequence[str], said: str, seconds: float) -> Crashed | Unsupported:
     for line in lines:
         if line.startswith("error "):
             _, kind, message = (*line.split(" ", 2), "")[:3]
             message = message[:_MESSAGE_LIMIT]
+            if kind == "unsupported":
+                return Unsupported(message, seconds)
+            said = "\n".join(other for other in said.splitlines() if other != line)  # it is printed there too
             if kind == "assert" and said:
                 message = f"{message}: {said}"  # the line and the condition, which only the driver prints
             return Crashed(kind, message, seconds)

@@ -41,4 +41,11 @@ class TimedOut(msgspec.Struct, frozen=True, tag=True):
     after: str
 
 
-Outcome: TypeAlias = Completed | Crashed | TimedOut
+class Unsupported(msgspec.Struct, frozen=True, tag=True):
+    """The backend lacks something that the kernel uses, so that nothing was judged. `message` names it and its line."""
+
+    message: str
+    seconds: float = 0.0
+
+
+Outcome: TypeAlias = Completed | Crashed | TimedOut | Unsupported

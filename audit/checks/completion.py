@@ -6,13 +6,16 @@ from collections.abc import Iterator, Sequence
 from math import prod
 
 from audit.arena import is_ambiguous
-from audit.backends.outcome import Completed, Crashed, LaunchCount, TimedOut
+from audit.backends.outcome import Completed, Crashed, LaunchCount, TimedOut, Unsupported
 from audit.checks.result import Figure, Result
 from audit.checks.view import View
 
 
 def completion(view: View) -> Iterator[Result]:
-    """A crash or time-out is a finding. So is a planned launch that did not run, or an unplanned one that did."""
+    """A crash or time-out is a finding. So is a planned launch that did not run, or an unplanned one that did.
+
+    What the backend cannot run at all is inconclusive.
+    """
     match view.outcome:
         case TimedOut(limit, after):
             yield Result(
@@ -23,6 +26,8 @@ def completion(view: View) -> Iterator[Result]:
             )
         case Crashed(kind, message):
             yield Result("completion", "fail", f"crashed ({kind}): {message}")
+        case Unsupported(message):
+            yield Result("completion", "inconclusive", f"not supported here: {message}")
         case Completed(launches):
             steps = [step.name for step in view.bundle.steps]
             yield _as_planned(view, steps, launches, "")

@@ -44,7 +44,9 @@ def execute(
     return understood(finished.code, lines, said, files, time.monotonic() - began)
 
 
-def understood(code: int, lines: Sequence[str], said: str, files: Files, seconds: float) -> Completed | Crashed | Unsupported:
+def understood(
+    code: int, lines: Sequence[str], said: str, files: Files, seconds: float
+) -> Completed | Crashed | Unsupported:
     """The outcome of a process, or of one bundle of a worker, that ended with `code` and left these lines.
 
     Raises MachineError where there was no room, or where something else than this tool killed it.

@@ -27,7 +27,7 @@ _SHORTAGE = re.compile(
     r"|[Cc]annot allocate memory|out of memory allocating|(?:virtual )?memory exhausted|Too many open files"
     r"|Resource temporarily unavailable|signal terminated program|terminated with signal|internal compiler error"
 )
-_MISSING = re.compile(rf"^(\S+:\d+).*warning: (<.+> {LEFT_OUT})", re.MULTILINE)
+_MISSING = re.compile(rf"^([^\s:]+:\d+).*warning: (<.+> {LEFT_OUT})", re.MULTILINE)
 _INSTALL = "install one (Debian, Ubuntu: `apt-get install g++`; Fedora: `dnf install gcc-c++`) or set CXX"
 
 _COMMON_FLAGS = (
@@ -129,6 +129,8 @@ def _first_errors(text: str) -> str:
                 break
             shown.append(line)
     shown = list(dict.fromkeys(shown))
+    if "<<<" in text:
+        shown.append("(a launch `<<<...>>>` in device code is not supported on the CPU)")
     for header in dict.fromkeys(_MISSING.findall(text)):
         shown.append(f"({': '.join(header)})")
     return "\n".join(shown or lines[:20])

@@ -7,6 +7,7 @@ preprocessor lines are no part of what they stand between. Macros are not expand
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
@@ -17,8 +18,11 @@ _CLOSING = {"(": ")", "[": "]", "{": "}"}
 _CLASS_KEYS = frozenset(("struct", "class", "union", "enum"))
 # A parenthesis after one of these belongs to an attribute or a type, not to a function.
 _ATTRIBUTES = frozenset(
-    ("__launch_bounds__", "__align__", "alignas", "__attribute__", "__declspec", "decltype", "noexcept", "requires")
-    + ("__cluster_dims__", "__block_size__", "__maxnreg__", "explicit", "asm", "sizeof", "__builtin_align__")
+    (
+        *("__launch_bounds__", "__maxnreg__", "__cluster_dims__", "__block_size__"),
+        *("__align__", "__builtin_align__", "alignas", "__attribute__", "__declspec"),
+        *("decltype", "noexcept", "requires", "explicit", "asm", "sizeof"),
+    )
 )
 _AFTER_A_CALL = frozenset((";", "{", "=", ",", "-", ":", "[", "(", ".", "const", "noexcept", "__attribute__"))
 
@@ -72,7 +76,7 @@ def _split(words: Sequence[Token], in_class: bool) -> Iterator[Declaration]:
             depth += 1
             at = opened + 1
         else:
-            found = _declaration(words, at, in_class)
+            found = _Reader(words, at).read()
             yield found
             at += len(found.words)
     if depth != 0:
@@ -91,96 +95,126 @@ def _entered(words: Sequence[Token], at: int) -> int | None:
     return None
 
 
-def _declaration(words: Sequence[Token], first: int, in_class: bool) -> Declaration:
-    """The declaration that begins at `first`."""
-    at, call, body = first, -1, -1
-    equals = initializing = False
-    key = -1
-    while at < len(words):
-        word = words[at]
-        text = word.text
-        if text == ";":
-            return _described(words, first, at + 1, call, body, key, equals)
-        if text == "}":
-            if at == first:
-                raise Unbalanced
-            return _described(words, first, at, call, body, key, equals)
-        if text == "template" and _text(words, at + 1) == "<":
-            at = _angle(words, at + 1)
-        elif text in _CLASS_KEYS and word.kind == "name" and key < 0 and call < 0 and not equals:
-            key = at
-        elif text == "operator" and word.kind == "name":
+class _Reader:
+    """Reads the declaration that begins at `first`; the fields are indices of tokens, -1 for none."""
+
+    def __init__(self, words: Sequence[Token], first: int) -> None:
+        self.words, self.first = words, first
+        self.call = self.body = self.key = -1  # the parenthesis of parameters, the brace of the body, `struct`
+        self.equals = self.initializing = False
+
+    def read(self) -> Declaration:
+        at = self.first
+        while at < len(self.words):
+            text = self.words[at].text
+            if text == ";":
+                return self._described(at + 1)
+            if text == "}" and at > self.first:
+                return self._described(at)
+            if text == "}":
+                break
+            if text == "(" and at == self.first + 1 and _ends_a_macro(self.words, _matching(self.words, at)):
+                own = self.words[self.first : _matching(self.words, at) + 1]
+                return Declaration("macro", (own[0].text,), tuple(own), len(own))
+            if text == "{" and self._opens_a_body(at):
+                self.body = at
+                return self._described(_matching(self.words, at) + 1)
+            at = self._passed(at) + 1
+        raise Unbalanced
+
+    def _passed(self, at: int) -> int:
+        """The last index of what begins at `at`: a token, or a whole bracket."""
+        word, before = self.words[at], _text(self.words, at - 1)
+        if word.text == "template" and _text(self.words, at + 1) == "<":
+            return _angle(self.words, at + 1)
+        if word.text == "operator" and word.kind == "name":
+            return self._operator(at)
+        if word.text in _CLASS_KEYS and word.kind == "name" and max(self.key, self.call) < 0 and not self.equals:
+            self.key = at
+        elif word.text == "(" and not self.equals and not self.initializing and before not in _ATTRIBUTES:
+            self.call = at
+        elif word.text == "=":
+            self.equals = True
+        elif word.text == ":" and self.call >= 0 and ":" not in (before, _text(self.words, at + 1)):
+            self.initializing = True
+        elif word.text == "{" and self.key >= 0 and self.call < 0 and not self.equals and self.body < 0:
+            self.body = at
+        return _matching(self.words, at) if word.text in _CLOSING else at
+
+    def _operator(self, at: int) -> int:
+        """The last token of an operator's name."""
+        if _text(self.words, at + 1) == "(":
+            return at + 2
+        while at + 1 < len(self.words) and self.words[at + 1].text != "(":
             at += 1
-            while at + 1 < len(words) and not (words[at].text != "(" and words[at + 1].text == "("):
-                if words[at].text == "(" and _text(words, at + 1) == ")" and _text(words, at + 2) == "(":
-                    at += 1
-                    break
-                at += 1
-        elif text == "(":
-            close = _matching(words, at)
-            if not equals and not initializing and _text(words, at - 1) not in _ATTRIBUTES:
-                call = at
-            if at == first + 1 and _ends_a_macro(words, close):
-                return Declaration("macro", (words[first].text,), tuple(words[first : close + 1]), close + 1 - first)
-            at = close
-        elif text == "[":
-            at = _matching(words, at)
-        elif text == "=":
-            equals = True
-        elif text == ":" and call >= 0 and _text(words, at - 1) != ":" and _text(words, at + 1) != ":":
-            initializing = True
-        elif text == "{":
-            close = _matching(words, at)
-            is_type = key >= 0 and call < 0 and not equals
-            member = initializing and at > first and (words[at - 1].kind == "name" or words[at - 1].text == ">")
-            if call >= 0 and not equals and not is_type and not member:
-                return _described(words, first, close + 1, call, at, key, equals)
-            if is_type and body < 0:
-                body = at
-            at = close
-        at += 1
-    raise Unbalanced
+        return at
 
+    def _opens_a_body(self, at: int) -> bool:
+        before = self.words[at - 1]
+        is_member = self.initializing and (before.kind == "name" or before.text == ">")  # of an initializer list
+        return self.call >= 0 and not self.equals and not is_member
 
-def _described(
-    words: Sequence[Token], first: int, end: int, call: int, body: int, key: int, equals: bool
-) -> Declaration:
-    own = tuple(words[first:end])
-    head = (body if body >= 0 else end) - first
-    texts = [word.text for word in own]
-    opening = texts[0]
-    if opening == "static_assert":
-        return Declaration("assertion", (), own, len(own))
-    if "using" in texts[:head] and texts[texts.index("using") + 1 : texts.index("using") + 2] == ["namespace"]:
-        return Declaration("using namespace", tuple(texts[texts.index("namespace") + 1 :][:1]), own, len(own))
-    if opening == "namespace" or "using" in texts[:head]:
-        named = texts.index("using") + 1 if opening != "namespace" else 1
-        if "=" not in texts:
-            named = len(own) - 2  # using A::name;
-        return Declaration("alias", (texts[named],), own, len(own))
-    if opening == "typedef":
-        pointed = [own[i + 2].text for i in range(len(own) - 2) if texts[i] == "(" and texts[i + 1] == "*"]
-        plain = next((word.text for word in reversed(own) if word.kind == "name"), "")
-        tag = (_type_name(words, key),) if key >= 0 else ()
-        return Declaration("alias", (*pointed, plain, *tag, *_enumerators(words, key, body)), own, len(own))
-    defaulted = equals and call >= 0 and texts[-3:-1] in (["=", "default"], ["=", "delete"], ["=", "0"])
-    if key >= 0 and (body >= 0 or (call < 0 and not equals and key + 2 >= first + len(own) - 2)):
+    def _described(self, end: int) -> Declaration:
+        own = tuple(self.words[self.first : end])
+        texts = [word.text for word in own]
+        head = (self.body if self.body >= 0 else end) - self.first
+        if texts[0] == "static_assert":
+            return Declaration("assertion", (), own, len(own))
+        if texts[0] == "typedef" or texts[0] == "namespace" or "using" in texts[:head]:
+            return self._alias(own, texts)
+        defaulted = self.equals and texts[-3:-1] in (["=", "default"], ["=", "delete"], ["=", "0"])
+        is_forward = self.call < 0 and not self.equals and self.key + 2 >= end - 2
+        if self.key >= 0 and (self.body >= 0 or is_forward) and not (self.call >= 0 and self.body > self.call):
+            return self._type(own, head, end)
+        if self.call >= 0 and _text(self.words, self.call + 1) == "*" and self.body < 0:  # void (*pointer)(int);
+            return Declaration("variable", tuple(_variable_names(own)), own, len(own))
+        if self.call >= 0 and (not self.equals or defaulted):
+            return Declaration(
+                "function", (_function_name(self.words, self.first, self.call),), own, head, (), defaulted
+            )
+        return Declaration("variable", tuple(_variable_names(own)), own, len(own))
+
+    def _alias(self, own: tuple[Token, ...], texts: Sequence[str]) -> Declaration:
+        if texts[0] == "typedef":
+            last = next((word.text for word in reversed(own) if word.kind == "name"), "")
+            tag = (_type_name(self.words, self.key),) if self.key >= 0 else ()
+            names = (*_variable_names(own), last, *tag, *self._enumerators())
+            return Declaration("alias", names, own, len(own))
+        at = texts.index("using") + 1 if "using" in texts else 1
+        if "using" in texts and texts[at] == "namespace":
+            return Declaration("using namespace", (texts[at + 1],), own, len(own))
+        return Declaration("alias", (texts[at if "=" in texts else -2],), own, len(own))  # using A::name;
+
+    def _type(self, own: tuple[Token, ...], head: int, end: int) -> Declaration:
+        names = (_type_name(self.words, self.key), *self._enumerators())
+        if self.body < 0:
+            return Declaration("type", names, own, head)
+        close = _matching(self.words, self.body)
         members: tuple[Declaration, ...] = ()
-        if body >= 0 and words[key].text != "enum":
-            members = tuple(_split(words[body + 1 : _matching(words, body)], in_class=True))
-        names = (_type_name(words, key), *_enumerators(words, key, body))
-        after = words[_matching(words, body) + 1 : end] if body >= 0 else ()
-        return Declaration("type", (*names, *(word.text for word in after if word.kind == "name")), own, head, members)
-    if call >= 0 and (not equals or defaulted):
-        if _text(words, call + 1) == "*" and body < 0:  # void (*pointer)(int);
-            return Declaration("variable", (_text(words, call + 2),), own, len(own))
-        return Declaration("function", (_function_name(words, first, call),), own, head, (), defaulted)
-    names_of = [
-        own[i].text
-        for i in range(len(own) - 1)
-        if own[i].kind == "name" and texts[i + 1] in ("=", "[", ";", ",", "{", ":")
-    ]
-    return Declaration("variable", tuple(names_of), own, len(own))
+        if self.words[self.key].text != "enum":
+            members = tuple(_split(self.words[self.body + 1 : close], in_class=True))
+        objects = (word.text for word in self.words[close + 1 : end] if word.kind == "name")
+        return Declaration("type", (*names, *objects), own, head, members)
+
+    def _enumerators(self) -> tuple[str, ...]:
+        if self.key < 0 or self.body < 0 or self.words[self.key].text != "enum":
+            return ()
+        inner = self.words[self.body : _matching(self.words, self.body)]
+        return tuple(name.text for before, name in pairwise(inner) if before.text in ("{", ",") and name.kind == "name")
+
+
+def _variable_names(own: Sequence[Token]) -> Iterator[str]:
+    """The declared names: those outside brackets that end a declarator, and the one in `(*name)`."""
+    at = 0
+    while at < len(own):
+        text = own[at].text
+        if text == "(" and _text(own, at + 1) == "*":
+            yield _text(own, at + 2)
+        if text in _CLOSING:
+            at = _matching(own, at)
+        elif own[at].kind == "name" and _text(own, at + 1) in ("=", "[", ";", ",", "{", ":"):
+            yield text
+        at += 1
 
 
 def _function_name(words: Sequence[Token], first: int, call: int) -> str:
@@ -214,15 +248,6 @@ def _type_name(words: Sequence[Token], key: int) -> str:
         name = words[at].text if words[at].text != "final" else name
         at += 1
     return name
-
-
-def _enumerators(words: Sequence[Token], key: int, body: int) -> tuple[str, ...]:
-    if key < 0 or body < 0 or words[key].text != "enum":
-        return ()
-    inner = words[body : _matching(words, body)]
-    return tuple(
-        inner[i + 1].text for i in range(len(inner) - 1) if inner[i].text in ("{", ",") and inner[i + 1].kind == "name"
-    )
 
 
 def _ends_a_macro(words: Sequence[Token], close: int) -> bool:

@@ -112,8 +112,7 @@ class _Selection:
     def _may_stay(self, one: Declaration) -> bool:
         """Whether a declaration stays if device code names it."""
         if one.kind in ("function", "variable"):
-            words = one.qualifiers() if one.kind == "variable" else _leading(one)
-            return self._is_root(one) or not self._constant.isdisjoint(words)
+            return self._is_root(one) or not self._constant.isdisjoint(_leading(one))
         return one.kind in ("type", "alias")
 
     def _is_harmless(self, one: Declaration) -> bool:
@@ -126,14 +125,14 @@ class _Selection:
         return False
 
 
-def _leading(function: Declaration) -> frozenset[str]:
-    """The words in front of a function's parameters: `const float*` there is no constant."""
+def _leading(one: Declaration) -> frozenset[str]:
+    """The words before the first parenthesis; `const` only of a variable, since a function's is of its result."""
     words: list[str] = []
-    for word in function.words[: function.head]:
+    for word in one.words[: one.head]:
         if word.text == "(":
             break
         words.append(word.text)
-    return frozenset(words) - {"const"}
+    return frozenset(words) - ({"const"} if one.kind == "function" else set())
 
 
 def _all(found: Iterable[Declaration]) -> Iterator[Declaration]:

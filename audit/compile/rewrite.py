@@ -41,7 +41,8 @@ LEFT_OUT = "is not here for the CPU and was left out"
 def rewrite(source: str, name: str, foreign: frozenset[str] = frozenset()) -> str:
     """The source for the host, below a `#line` that names it; `name` is its path in messages.
 
-    `foreign` are its quoted includes that are no file of the project. Raises CompileError for a `__shared__` that is not a declaration inside a function.
+    `foreign` are its quoted includes that are no file of the project. Raises CompileError for a `__shared__` that is
+    not a declaration inside a function.
     """
     words = list(tokens(source))
     edits = _edits(source, name, words, count=0, inside=False)

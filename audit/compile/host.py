@@ -15,7 +15,7 @@ from audit.compile.cache import cached_folder, default_cache
 from audit.compile.compiler import Compiler, find_compiler
 from audit.compile.host_code import without_host_code
 from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256
-from audit.compile.instrumentation import Sanitizer, find_instrumentation
+from audit.compile.instrumentation import PLAIN_CHECKS, Sanitizer, find_instrumentation
 from audit.compile.rewrite import quoted, rewrite
 from audit.compile.sources import PORTABLE, SIMT, decoded, foreign_includes, project_sources, quoted_includes
 from audit.errors import CompileError, PlanError
@@ -89,8 +89,9 @@ def build_host(
     cache = (cache or default_cache()).resolve()
     flags = (
         *runtime_flags,
-        *(instrumentation.kernel if instrumentation else ()),
+        *(instrumentation.kernel if instrumentation else PLAIN_CHECKS),
         f"-DSIMT_ARCH={TARGETS[arch].model}",
+        f"-D__CUDA_ARCH__={arch.removeprefix('sm_')}0",
         *(f"-D{key}={value}" for key, value in defines.items()),
     )
     link_flags = (*runtime_flags, *(instrumentation.link if instrumentation else ()))

@@ -18,9 +18,9 @@ from typing import TypeAlias
 
 from audit import arena, bundle
 from audit.arena import Snapshot
-from audit.backends import Completed, Crashed, Outcome, cuda, host
+from audit.backends import Completed, Crashed, Outcome, Unsupported, cuda, host
 from audit.backends.cuda import BOTH, PLAIN
-from audit.backends.outcome import ending, is_unsupported
+from audit.backends.outcome import ending
 from audit.backends.replay import Mode
 from audit.bundle import AGAIN, FIRST, Arm, Bundle
 from audit.checks.view import Step, View
@@ -123,7 +123,7 @@ def _with_host(view: View, host: ArmOutcome) -> View:
         launched = {**view.launched, "host": execution.outcome.launches}
         build = host.build.identity if host.build else None
         return replace(view, on_host=execution.steps, launched=launched, host_build=build)
-    if view.operator.same_on_host and not is_unsupported(host.failure):
+    if view.operator.same_on_host and not isinstance(host.failure, Unsupported):
         return replace(view, outcome=host.failure)
     return replace(view, host_reason=ending(host.failure))
 
@@ -185,8 +185,8 @@ def _build_and_run(
             return [host.run(folder, manifest, program, limit, threads)], program
         cubin = _cubin(project.root, source, manifest.entries, plan.arch, tuple(code.defines.items()))
         return cuda.run(folder, manifest, cubin, limit, modes), cubin
-    except CompileError as error:
-        return [Crashed("compile", str(error), 0.0)], None
+    except CompileError as error:  # a CUDA compiler's is the source's; this CPU's may be what the CPU lacks
+        return [Unsupported(str(error)) if modes is HOST else Crashed("compile", str(error), 0.0)], None
 
 
 def _cubin(

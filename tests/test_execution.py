@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from audit import execution
-from audit.backends import Completed, Crashed, Outcome
+from audit.backends import Completed, Crashed, Outcome, Unsupported
 from audit.checks.view import View
 from audit.execution import CaseInputs, execute_variant, step_loads
 from audit.inputs import case_inputs
@@ -49,11 +49,11 @@ def test_both_arms_run_and_leave_the_same_bytes_at_other_addresses(project: Proj
     assert view.on_host == view.graph == ()
 
 
-def test_a_source_that_does_not_compile_is_an_outcome(project: Project) -> None:
+def test_what_the_cpu_cannot_build_is_an_outcome_of_its_own(project: Project) -> None:
     (project.root / "kernels/control.cu").write_text("this is no CUDA")
     view = executed(project, "control")
-    assert isinstance(view.outcome, Crashed)
-    assert view.outcome.kind == "compile"
+    assert isinstance(view.outcome, Unsupported)
+    assert "kernels/control.cu:1:1: error: " in view.outcome.message
     assert (view.build, view.steps, view.again) == (None, (), ())
 
 

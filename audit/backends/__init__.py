@@ -1,5 +1,5 @@
 """Backends: each executes a bundle in a child process and returns its outcome."""
 
-from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, TimedOut
+from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, TimedOut, Unsupported
 
-__all__ = ["Completed", "Crashed", "LaunchCount", "Outcome", "TimedOut"]
+__all__ = ["Completed", "Crashed", "LaunchCount", "Outcome", "TimedOut", "Unsupported"]

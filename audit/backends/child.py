@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from audit import processes
-from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, TimedOut
+from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, TimedOut, Unsupported
 from audit.errors import MachineError
 from audit.processes import abort
 
@@ -44,7 +44,9 @@ def execute(
     return understood(finished.code, lines, printed_text, files, time.monotonic() - began)
 
 
-def understood(code: int, lines: Sequence[str], printed_text: str, files: Files, seconds: float) -> Completed | Crashed:
+def understood(
+    code: int, lines: Sequence[str], printed_text: str, files: Files, seconds: float
+) -> Completed | Crashed | Unsupported:
     """The outcome of a process, or of one bundle of a worker, that ended with `code` and left these lines.
 
     Raises MachineError where there was no room, or where something else than this tool killed it.
@@ -110,13 +112,16 @@ def launches(lines: Sequence[str]) -> tuple[LaunchCount, ...]:
     return tuple(counts)
 
 
-def _crashed(code: int, lines: Sequence[str], printed_text: str, seconds: float) -> Crashed:
+def _crashed(code: int, lines: Sequence[str], printed_text: str, seconds: float) -> Crashed | Unsupported:
     for line in lines:
         if line.startswith("error "):
             _, kind, message = (*line.split(" ", 2), "")[:3]
             message = message[:_MESSAGE_LIMIT]
-            if kind == "assert" and printed_text:
-                message = f"{message}: {printed_text}"  # the line and the condition, which only the driver prints
+            if kind == "unsupported":
+                return Unsupported(message, seconds)
+            rest = "\n".join(other for other in printed_text.splitlines() if other != line)  # it is printed there too
+            if kind == "assert" and rest:
+                message = f"{message}: {rest}"  # the line and the condition, which only the driver prints
             return Crashed(kind, message, seconds)
     last = next((line for line in reversed(lines) if line.startswith(("step ", "launch "))), "the start")
     kind = _signal(-code) if code < 0 else f"exit {code}"

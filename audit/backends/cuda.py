@@ -20,7 +20,7 @@ import msgspec
 from audit.backends import child
 from audit.backends.driver import DeviceInfo
 from audit.backends.memory import allocated_bytes
-from audit.backends.outcome import Completed, Crashed, Outcome, TimedOut
+from audit.backends.outcome import Completed, Crashed, Outcome, TimedOut, Unsupported
 from audit.backends.replay import ORDER, REPORT, Mode, ReplayOrder
 from audit.backends.workers import Workers
 from audit.bundle import Bundle
@@ -149,9 +149,9 @@ def _copies(folder: Path, bundle: Bundle, mode: Mode) -> child.Files:
     }
 
 
-def _with_mode(outcome: Crashed | TimedOut, mode: str) -> Crashed | TimedOut:
+def _with_mode(outcome: Crashed | TimedOut | Unsupported, mode: str) -> Crashed | TimedOut | Unsupported:
     """The outcome, with a note if the graph was running."""
-    if mode != "mode graph":
+    if mode != "mode graph" or isinstance(outcome, Unsupported):
         return outcome
     if isinstance(outcome, TimedOut):
         return TimedOut(outcome.limit, f"{outcome.after}, as a graph")

@@ -41,12 +41,14 @@ class TimedOut(msgspec.Struct, frozen=True, tag=True):
     after: str
 
 
-Outcome: TypeAlias = Completed | Crashed | TimedOut
+class Unsupported(msgspec.Struct, frozen=True, tag=True):
+    """The backend lacks something that the kernel uses, so that nothing was judged. `message` names it and its line."""
+
+    message: str
+    seconds: float = 0.0
 
 
-def is_unsupported(outcome: Outcome) -> bool:
-    """Whether nothing ran because the backend cannot build the kernel, which says nothing about the kernel."""
-    return isinstance(outcome, Crashed) and outcome.kind in ("unsupported", "compile")
+Outcome: TypeAlias = Completed | Crashed | TimedOut | Unsupported
 
 
 def ending(outcome: Outcome) -> str:
@@ -58,3 +60,5 @@ def ending(outcome: Outcome) -> str:
             return f"crashed ({kind}): {message}"
         case TimedOut(limit, after):
             return f"time-out: killed after {limit:g} s; last line reported: {after}"
+        case Unsupported(message):
+            return f"not supported here: {message}"

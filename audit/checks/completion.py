@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from audit.backends.outcome import Completed, Crashed, LaunchCount, TimedOut, ending
+from audit.backends.outcome import Completed, Crashed, LaunchCount, TimedOut, Unsupported, ending
 from audit.checks.result import Figure, Result
 from audit.checks.view import View
 from audit.checks.workspace import steps_to_repeat
 
 
 def completion(view: View) -> Iterator[Result]:
-    """A crash or time-out is a finding. So is a planned launch that did not run, or an unplanned one that did."""
+    """A crash or time-out is a finding. So is a planned launch that did not run, or an unplanned one that did.
+
+    What the backend cannot run at all is inconclusive.
+    """
     match view.outcome:
         case TimedOut(limit):
             yield Result(
@@ -23,6 +26,8 @@ def completion(view: View) -> Iterator[Result]:
             )
         case Crashed():
             yield Result("completion", "fail", ending(view.outcome))
+        case Unsupported():
+            yield Result("completion", "inconclusive", ending(view.outcome))
         case Completed(launches):
             steps = [step.name for step in view.bundle.steps]
             yield _as_planned(view, steps, launches, "")

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from audit import processes
+from audit.compile.rewrite import LEFT_OUT
 from audit.errors import CompileError, MachineError, ToolMissing
 
 _CANDIDATES = ("g++", "c++", "clang++")
@@ -26,6 +27,7 @@ _SHORTAGE = re.compile(
     r"|[Cc]annot allocate memory|out of memory allocating|(?:virtual )?memory exhausted|Too many open files"
     r"|Resource temporarily unavailable|signal terminated program|terminated with signal|internal compiler error"
 )
+_MISSING = re.compile(rf"^([^\s:]+:\d+).*warning: (<.+> {LEFT_OUT})", re.MULTILINE)
 _INSTALL = "install one (Debian, Ubuntu: `apt-get install g++`; Fedora: `dnf install gcc-c++`) or set CXX"
 
 _COMMON_FLAGS = (
@@ -117,7 +119,7 @@ def require_cpu(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
 
 def _first_errors(text: str) -> str:
     """The first errors, each with the source lines that the compiler prints below it."""
-    lines = text.splitlines()
+    lines = text.replace("\0", "").splitlines()
     starts = [i for i, line in enumerate(lines) if re.search(r"\berror\b|undefined reference", line)][:_ERRORS_SHOWN]
     shown: list[str] = []
     for start in starts:
@@ -126,7 +128,9 @@ def _first_errors(text: str) -> str:
             if not re.match(r"\s+\d*\s*\|", line):
                 break
             shown.append(line)
+    shown = list(dict.fromkeys(shown))
     if "<<<" in text:
-        guard = "#if defined(__CUDACC__) && !defined(__CUDACC_RTC__)"
-        shown.append(f"(a launch `<<<...>>>` is host code: guard it with `{guard}`)")
+        shown.append("(a launch `<<<...>>>` in device code is not supported on the CPU)")
+    for header in dict.fromkeys(_MISSING.findall(text)):
+        shown.append(f"({': '.join(header)})")
     return "\n".join(shown or lines[:20])

@@ -6,17 +6,19 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache as cache_in_process
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
 
 from audit.compile.cache import cached_folder, default_cache
 from audit.compile.compiler import Compiler, find_compiler
+from audit.compile.host_code import without_host_code
 from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256
-from audit.compile.instrumentation import Sanitizer, find_instrumentation
+from audit.compile.instrumentation import PLAIN_CHECKS, Sanitizer, find_instrumentation
 from audit.compile.rewrite import quoted, rewrite
-from audit.compile.sources import PORTABLE, SIMT, decoded, project_sources, quoted_includes
-from audit.errors import PlanError
+from audit.compile.sources import PORTABLE, SIMT, decoded, foreign_includes, project_sources, quoted_includes
+from audit.errors import CompileError, PlanError
 
 _PROGRAM, _IDENTITY, _OBJECT = "program", "identity.json", "object.o"
 
@@ -69,7 +71,8 @@ def build_host(
 ) -> HostBuild:
     """Build `source` (a path, absolute or relative to `root`) with the kernels `entries`, or return the cached build.
 
-    An entry is a C++ expression, `softmax` or `splits<6, 256>`; a launch refers to it by its position. Raises
+    An entry is a C++ expression, `softmax` or `splits<6, 256>`; a launch refers to it by its position. Host code that
+    does not compile here is left out (`host_code.py`). Raises
     ProjectError or CompileError for the source, ToolMissing for the machine, PlanError for an unknown `arch`.
 
     A program for a sanitizer reports lines of the source. Run it as `audit.sanitize.host.tools` does.
@@ -77,15 +80,18 @@ def build_host(
     entries = checked_entries(entries)
     check_arch(arch)
     files = project_sources(root, source)
-    rewritten = {name: rewrite(decoded(name, content), name) for name, content in files.items()}
+    texts = {name: decoded(content) for name, content in files.items()}
+    rewritten = _rewritten(texts)
+    without_host = _rewritten(_device_texts(tuple(texts.items()), entries))
     compiler = find_compiler()
     instrumentation = find_instrumentation(compiler, sanitizer)
     runtime_flags = (*compiler.flags, *((f"-D{instrumentation.macro}",) if instrumentation else ()))
     cache = (cache or default_cache()).resolve()
     flags = (
         *runtime_flags,
-        *(instrumentation.kernel if instrumentation else ()),
+        *(instrumentation.kernel if instrumentation else PLAIN_CHECKS),
         f"-DSIMT_ARCH={TARGETS[arch].model}",
+        f"-D__CUDA_ARCH__={arch.removeprefix('sm_')}0",
         *(f"-D{key}={value}" for key, value in defines.items()),
     )
     link_flags = (*runtime_flags, *(instrumentation.link if instrumentation else ()))
@@ -97,7 +103,7 @@ def build_host(
         "link_flags": link_flags,
         "entries": entries,
         "sources": {name: sha256(content) for name, content in files.items()},
-        "rewritten": rewritten,
+        "rewritten": (rewritten, without_host),
         "program": _program(next(iter(files)), entries, arch),
         "runtime": _runtime_hashes(),
     }
@@ -110,7 +116,16 @@ def build_host(
     def build(folder: Path) -> None:
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             objects = list(pool.map(runtime_object, sorted(SIMT.glob("*.cc"))))
-        _compile(compiler, flags, link_flags, rewritten, str(parts["program"]), objects, root.resolve(), folder)
+
+        def compile_texts(chosen: Mapping[str, str]) -> None:
+            _compile(compiler, flags, link_flags, chosen, str(parts["program"]), objects, root.resolve(), folder)
+
+        try:
+            compile_texts(rewritten)
+        except CompileError:  # most likely of host code, which needs a GPU's libraries
+            if without_host == rewritten:
+                raise
+            compile_texts(without_host)
         content = (folder / _PROGRAM).read_bytes()
         identity = BuildIdentity(
             backend="host",
@@ -129,6 +144,16 @@ def build_host(
     entry = cached_folder(cache, "host", key, (_PROGRAM, _IDENTITY), build)
     identity = msgspec.json.decode((entry / _IDENTITY).read_bytes(), type=BuildIdentity)
     return HostBuild(entry / _PROGRAM, identity, sanitizer)
+
+
+@lru_cache(maxsize=64)  # every arm builds the same texts
+def _device_texts(texts: tuple[tuple[str, str], ...], entries: tuple[str, ...]) -> dict[str, str]:
+    return without_host_code(dict(texts), entries)
+
+
+def _rewritten(texts: Mapping[str, str]) -> dict[str, str]:
+    foreign = foreign_includes(texts)
+    return {name: rewrite(text, name, foreign[name]) for name, text in texts.items()}
 
 
 def _program(source: str, entries: Sequence[str], arch: str) -> str:
@@ -156,7 +181,7 @@ def _compile(
     for name, text in rewritten.items():
         path = tree / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8", newline="")
     main = folder / "program.cc"
     main.write_text(program)
     includes = [f"-iquote{tree}", f"-I{SIMT / 'include'}", f"-I{PORTABLE}"]

@@ -35,6 +35,9 @@ _WRITERS = (
     *("__tsan_write_range", "memset", "memcpy", "memmove", "printf", "puts", "putchar"),
 )
 
+# Checks of the plain build; audit/simt/undefined.cc is what they call.
+PLAIN_CHECKS = ("-fsanitize=alignment,shift-exponent,float-cast-overflow",)
+
 # -O1, as the sanitizers recommend: they cannot check a load that the optimizer removes.
 _READABLE = ("-O1", "-g", "-fno-omit-frame-pointer")
 # g++ expands memset and most memcpys into moves after it has instrumented accesses. Calls are checked, moves are not.

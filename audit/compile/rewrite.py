@@ -1,7 +1,9 @@
 """Rewrites a CUDA source, line for line, to C++ that the host's compiler accepts.
 
-Inline assembly, and headers of CUDA that `audit/simt` lacks, become compile errors that name the construct, unless the
-preprocessor removes them. Beyond that only `__shared__` declarations change:
+Inline assembly becomes a compile error that names it, unless the preprocessor removes it. Headers of CUDA that
+`audit/simt` lacks, and headers of other libraries that are not installed, are left out: where device code uses what
+they declare, the compiler says so, and `LEFT_OUT` says which header it was. Beyond that `__shared__` declarations
+change:
 
 `__shared__ T a[2], *b;` becomes typedefs, one static description of each object, and references into the block's heap.
 The description's address is the object's identity; a template has one for each instantiation. The new text is on the
@@ -16,7 +18,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from audit.compile.lexer import Token, line_of, tokens
-from audit.compile.sources import SIMT
+from audit.compile.sources import is_provided
 from audit.errors import CompileError
 
 _OPENING, _CLOSING = {"(": ")", "[": "]", "{": "}"}, {")", "]", "}"}
@@ -32,17 +34,21 @@ _CUDA_HEADER = re.compile(
 _ADVICE = "is not supported on the CPU; guard it with #ifdef __CUDACC__ and provide an alternative for the CPU"
 
 
+LEFT_OUT = "is not here for the CPU and was left out"
+
+
 @lru_cache(maxsize=256)  # every variant and case rewrites the same texts
-def rewrite(source: str, name: str) -> str:
+def rewrite(source: str, name: str, foreign: frozenset[str] = frozenset()) -> str:
     """The source for the host, below a `#line` that names it; `name` is its path in messages.
 
-    Raises CompileError for a `__shared__` that is not a declaration inside a function.
+    `foreign` are its quoted includes that are no file of the project. Raises CompileError for a `__shared__` that is
+    not a declaration inside a function.
     """
     words = list(tokens(source))
     edits = _edits(source, name, words, count=0, inside=False)
     edits += _assembly(source, words)
     for token in (word for word in words if word.kind == "directive"):
-        edits += _include(token)
+        edits += _include(token, source, name, foreign)
         if "__shared__" in token.text or "asm" in token.text:
             body = list(tokens(source, *_macro_body(source, token, name)))
             edits += _edits(source, name, body, count=len(edits), inside=True)
@@ -81,11 +87,21 @@ def _assembly(source: str, words: Sequence[Token]) -> list[tuple[int, int, str]]
     return edits
 
 
-def _include(directive: Token) -> list[tuple[int, int, str]]:
-    match = re.match(r"#\s*include\s*<\s*([^>]+?)\s*>", directive.text)
-    if match is None or not _CUDA_HEADER.fullmatch(match[1]) or (SIMT / "include" / match[1]).is_file():
+def _include(directive: Token, source: str, name: str, foreign: frozenset[str]) -> list[tuple[int, int, str]]:
+    match = re.match(r"#\s*include\s*(?:<\s*([^>]+?)\s*>|\"([^\"]+)\")", directive.text)
+    if match is None or (match[2] and match[2] not in foreign):
         return []
-    return [(directive.start, directive.end, f"#error <{match[1]}> {_ADVICE}" + _breaks(directive.text))]
+    header = match[1] or match[2]
+    if is_provided(header):
+        return []
+    note = f"#pragma GCC warning {quoted(f'<{header}> {LEFT_OUT}')}"
+    if _CUDA_HEADER.fullmatch(header):
+        return [(directive.start, directive.end, note + _breaks(directive.text))]
+    if match[2] or "." not in header:  # an error of the compiler's, and a header that every compiler has
+        return []
+    here = line_of(source, directive.start)
+    text = f"#if __has_include(<{header}>)\n{directive.text}\n#else\n#line {here} {quoted(name)}\n{note}\n#endif\n"
+    return [(directive.start, directive.end, f"{text}#line {line_of(source, directive.end)} {quoted(name)}\n")]
 
 
 def _macro_body(source: str, token: Token, name: str) -> tuple[int, int]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from audit.compile.lexer import line_of, tokens
-from audit.errors import CompileError, ProjectError
+from audit.errors import ProjectError
 
 SIMT = Path(__file__).resolve().parent.parent / "simt"
 PORTABLE = SIMT / "portable"
@@ -18,8 +19,9 @@ _SIZE_LIMIT = 16 * 2**20
 def project_sources(root: Path, source: Path) -> dict[str, bytes]:
     """Path relative to `root` (with `/`) -> content, the source first.
 
-    A quoted name is searched beside the file that includes it, then in `root`. The compiler finds the tool's own
-    headers. Raises ProjectError for a file outside `root` or a missing source, CompileError for a missing include.
+    A quoted name is searched beside the file that includes it, then in `root`; the preprocessor decides whether it is
+    read. Any other name is left to the compiler, which finds the tool's own headers and its own. Raises ProjectError
+    for a file outside `root` or a missing source.
     """
     root = root.resolve()
     first = _inside(root, root / source, f"source {source}")
@@ -37,16 +39,33 @@ def project_sources(root: Path, source: Path) -> dict[str, bytes]:
                 f"{name}: expected a source of at most {_SIZE_LIMIT:,} bytes, but got {path.stat().st_size:,}"
             )
         contents[name] = path.read_bytes()
-        pending += reversed(_includes(root, path, decoded(name, contents[name])))
+        pending += reversed(_includes(root, path, decoded(contents[name])))
     return contents
 
 
-def decoded(name: str, content: bytes) -> str:
-    """A source file's text. Raises CompileError unless it is UTF-8."""
+def decoded(content: bytes) -> str:
+    """A source file's text, without a byte-order mark. What is not UTF-8 is taken for Latin-1, as in old comments."""
     try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise CompileError(f"{name}: not UTF-8 at byte {error.start}; save it as UTF-8") from error
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
+
+
+def foreign_includes(files: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """For each text of a build by its name, the quoted names in it that are no file of the build."""
+    foreign = {}
+    for name, text in files.items():
+        folder = PurePosixPath(name).parent
+        candidates = {
+            wanted: (os.path.normpath(folder / wanted), os.path.normpath(wanted)) for _, wanted in quoted_includes(text)
+        }
+        foreign[name] = frozenset(wanted for wanted, paths in candidates.items() if files.keys().isdisjoint(paths))
+    return foreign
+
+
+def is_provided(header: str) -> bool:
+    """Whether the tool has a header of this name for the CPU."""
+    return any((folder / header).is_file() for folder in _PROVIDED)
 
 
 def _includes(root: Path, path: Path, text: str) -> list[Path]:
@@ -55,18 +74,17 @@ def _includes(root: Path, path: Path, text: str) -> list[Path]:
     for line, wanted in quoted_includes(text):
         where = f'{name}:{line}: include "{wanted}"'
         if PurePosixPath(wanted).is_absolute():
-            raise ProjectError(f"{where}: an absolute path; write it relative to this file or to the project's root")
-        beside = _inside(root, path.parent / wanted, where)
+            if Path(wanted).exists():
+                raise ProjectError(
+                    f"{where}: an absolute path; write it relative to this file or to the project's root"
+                )
+            continue
+        beside = Path(os.path.normpath(path.parent / wanted))
         from_root = Path(os.path.normpath(root / wanted))
         if beside.is_file():
-            paths.append(beside)
+            paths.append(_inside(root, beside, where))
         elif from_root.is_file() and from_root.is_relative_to(root):
             paths.append(_inside(root, from_root, where))
-        elif not any((folder / wanted).is_file() for folder in _PROVIDED):
-            raise CompileError(
-                f"{where}: no such file beside {name} or in the project's root {root}; "
-                "include system headers with <...>"
-            )
     return paths
 
 

@@ -19,8 +19,9 @@ _COUNTED = ("bytes", "workspace", "guards", "inputs", "finite", "repeat", "graph
 
 
 def completed(audit: Audit) -> bool:
-    """Whether every execution ran to its end: a crash or a time-out leaves one result, which failed."""
-    return not (len(audit.results) == 1 and audit.results[0].check == "completion" and audit.verdict == "fail")
+    """Whether every execution ran to its end. What ended it early leaves one result: `fail` for a crash or a time-out,
+    `inconclusive` for what the backend does not support."""
+    return not (len(audit.results) == 1 and audit.results[0].check == "completion" and audit.verdict != "pass")
 
 
 def missing_results(record: RunRecord, audit: Audit, case: CaseRecord) -> Iterator[str]:

@@ -179,6 +179,8 @@ def _check(
         except ToolMissing as error:
             return not_run("inconclusive", str(error))
         except CompileError as error:
+            if session.plan.backend == "host":
+                return not_run("inconclusive", f"not supported here: {error}")
             return not_run("fail", f"the variant does not compile: {error}")
     return [
         (_judge(session, tool, variant_name, case, observed, len(made.launches) * len(made.steps), build), build)

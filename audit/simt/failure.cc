@@ -34,6 +34,7 @@ const char* kind_name(Failure kind) {
     case Failure::assertion: return "assert";
     case Failure::memory: return "memory";
     case Failure::room: return "room";
+    case Failure::unsupported: return "unsupported";
   }
   return "script";
 }

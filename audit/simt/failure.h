@@ -3,8 +3,8 @@
 
 namespace simt {
 
-// What an `error` line of the report may be about.
-enum class Failure { script, launch, barrier, collective, assertion, memory, room };
+// What an `error` line of the report may be about; `room` and `unsupported` accuse no kernel.
+enum class Failure { script, launch, barrier, collective, assertion, memory, room, unsupported };
 
 // Sends the following lines of the report to this file and flushes each.
 void open_report(const char* path);

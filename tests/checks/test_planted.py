@@ -125,7 +125,6 @@ def test_a_fault_in_both_arms_is_left_to_the_error(softmax_project: Path) -> Non
     [
         (STORE, "*(volatile int*)16 = 1;", "address 0x10, which no buffer covers"),
         ("top = tree_max(scratch, t);", "top = tree_max(scratch, t); if (t == 5) __syncthreads();", "barrier"),
-        (STORE, "this does not compile;", "fast.cu:"),
         ("__shared__ float scratch[128];", "__shared__ float scratch[128]; assert(n != 33);", "assert"),
     ],
 )
@@ -134,6 +133,17 @@ def test_a_crash_is_a_finding_with_its_reason(softmax_project: Path, old: str, n
     evidence = audit(softmax_project)
     assert set(failures(evidence)) == {"completion"}
     assert words in failures(evidence)["completion"].detail
+
+
+def test_what_a_cpu_cannot_build_is_no_failure_of_the_kernel(softmax_project: Path) -> None:
+    plant(softmax_project, STORE, 'asm("mov.u32 %0, %%laneid;" : "=r"(n));')
+    evidence = audit(softmax_project)
+    assert not failures(evidence)
+    (result,) = evidence.audits[1].results
+    assert (result.check, result.verdict) == ("completion", "inconclusive")
+    assert result.detail.startswith("not supported here: kernels/fast.cu:")
+    assert result.detail.count("mov.u32") == 1 + result.detail.count("|      ")  # once, beside the line it quotes
+    assert evidence.summary.verdict == "inconclusive"
 
 
 def test_a_hang_is_a_time_out(softmax_project: Path) -> None:

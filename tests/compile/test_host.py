@@ -188,19 +188,19 @@ def test_an_entry_that_is_no_kernel(project: Path, cache: Path) -> None:
         build(project, cache, entries=["k\n"])
 
 
-def test_host_code_with_launch_syntax_gets_a_hint(project: Path, cache: Path) -> None:
-    (project / "kernels/k.cu").write_text(KERNEL + "void run(int* p) { k<<<1, 1>>>(p); }\n")
-    with pytest.raises(CompileError, match="guard it with `#if defined"):
+def test_a_launch_from_a_kernel_gets_a_hint(project: Path, cache: Path) -> None:
+    (project / "kernels/k.cu").write_text(KERNEL + "__global__ void run(int* p) { k<<<1, 1>>>(p); }\n")
+    with pytest.raises(CompileError, match=r"k\.cu:3:.*\n(.*\n)*.*a launch `<<<...>>>` in device code"):
         build(project, cache)
-    guarded = KERNEL + "#ifdef __CUDACC__\nvoid run(int* p) { k<<<1, 1>>>(p); }\n#endif\n"
-    (project / "kernels/k.cu").write_text(guarded)
-    build(project, cache)
 
 
 @pytest.mark.parametrize(
     ("include", "error", "says"),
     [
-        ("gone.cuh", CompileError, r'kernels/k\.cu:1: include "gone\.cuh": no such file beside kernels/k\.cu'),
+        ("gone.cuh", CompileError, r"kernels/k\.cu:1:10: fatal error: gone\.cuh: No such file"),
+        ("../gone.cuh", CompileError, r"kernels/k\.cu:1:10: fatal error: \.\./gone\.cuh: No such file"),
+        ("../../gone.cuh", CompileError, r"kernels/k\.cu:1:10: fatal error: \.\./\.\./gone\.cuh: No such file"),
+        ("/gone.cuh", CompileError, r"kernels/k\.cu:1:10: fatal error: /gone\.cuh: No such file"),
         ("../../secret.cuh", ProjectError, r"is outside the project's root"),
         ("/etc/hostname", ProjectError, "an absolute path"),
         ("link.cuh", ProjectError, r"is outside the project's root"),
@@ -236,9 +236,48 @@ def test_sources_outside_or_absent(project: Path, cache: Path) -> None:
         build_host(project, Path("../k.cu"), ["k"], cache=cache)
     with pytest.raises(ProjectError, match="no such file"):
         build_host(project, Path("kernels/other.cu"), ["k"], cache=cache)
-    (project / "kernels/k.cu").write_bytes(b"// \xff\n")
-    with pytest.raises(CompileError, match="not UTF-8 at byte 3"):
-        build(project, cache)
+
+
+@pytest.mark.parametrize("guard", ["#ifdef __CUDACC__", "#if 0", "#ifndef VALUE"])
+@pytest.mark.parametrize(
+    "include", ['"gone.cuh"', '"../../../gone.cuh"', '"/gone.cuh"', "<gone.cuh>", '"cutlass/gemm.h"']
+)
+def test_the_preprocessor_decides_what_is_included(
+    guard: str, include: str, project: Path, cache: Path, tmp_path: Path
+) -> None:
+    (project / "kernels/k.cu").write_text(f"{guard}\n#include {include}\n#endif\n{KERNEL}")
+    assert answer(build(project, cache), tmp_path) == 42
+
+
+def test_headers_are_found_in_quotes_as_in_brackets(project: Path, cache: Path, tmp_path: Path) -> None:
+    names = ["assert.h", "cuda_runtime.h", "cuda_bf16.h", "cuda.h", "cublas_v2.h", "vector", "mma.h", "float.h"]
+    includes = [f'#include "{name}"\n#include <{name}>\n' for name in names if name != "vector"]
+    (project / "kernels/k.cu").write_text("".join(includes) + '#include "vector"\n' + KERNEL)
+    assert answer(build(project, cache), tmp_path) == 42
+
+
+def test_a_file_of_the_project_hides_a_header_of_its_name(project: Path, cache: Path, tmp_path: Path) -> None:
+    (project / "kernels/cuda_bf16.h").write_text("#define VALUE_2 7\n")
+    (project / "kernels/k.cu").write_text('#include "cuda_bf16.h"\n' + KERNEL.replace("VALUE", "VALUE_2"))
+    built = build(project, cache)
+    assert answer(built, tmp_path) == 48
+    assert "kernels/cuda_bf16.h" in built.identity.sources
+
+
+@pytest.mark.parametrize(
+    "encoded",
+    [
+        KERNEL.encode("utf-8-sig"),
+        KERNEL.replace("\n", "\r\n").encode(),
+        ("// \xe9t\xe9\n" + KERNEL).encode("latin-1"),
+        ("#define TWICE(x) \\\r\n  (x)\r\n" + KERNEL.replace("VALUE", "TWICE(VALUE)")).encode("utf-8-sig"),
+        ("// \u4e2d\u6587\n" + KERNEL).encode("gb2312"),
+    ],
+    ids=["mark", "crlf", "latin-1", "crlf in a macro", "gb2312"],
+)
+def test_encodings_that_nvcc_takes(encoded: bytes, project: Path, cache: Path, tmp_path: Path) -> None:
+    (project / "kernels/k.cu").write_bytes(encoded)
+    assert answer(build(project, cache), tmp_path) == 42
 
 
 def test_an_architecture_without_a_model(project: Path, cache: Path) -> None:

@@ -123,7 +123,7 @@ def test_a_use_is_an_error_that_names_it(name: str, tmp_path: Path) -> None:
         for number, (use, words) in enumerate(pair, first):
             line = 1 if "LANE" in use else number  # an error inside a macro is one of the macro's line
             assert re.search(rf"^k\.cu:{line}:\d+: (fatal )?error: .*{words}", said, re.MULTILINE), (use, said)
-        assert "<<<" not in body or "(a launch `<<<...>>>` is host code" in said
+        assert "<<<" not in body or "(a launch `<<<...>>>` in device code" in said
 
 
 @pytest.mark.parametrize(
@@ -131,15 +131,16 @@ def test_a_use_is_an_error_that_names_it(name: str, tmp_path: Path) -> None:
     ["cuda_bf16.h", "cuda/barrier", "cuda/pipeline", "cuda/atomic", "cub/cub.cuh", "curand_kernel.h",
      "cooperative_groups/memcpy_async.h", "cuda_pipeline.h", "cute/tensor.hpp"],
 )  # fmt: skip
-def test_a_header_is_refused_by_name_even_where_one_is_installed(
+def test_the_use_of_a_header_names_it_even_where_one_is_installed(
     header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     toolkit = tmp_path / "toolkit" / header
     toolkit.parent.mkdir(parents=True)
     toolkit.write_text("")
     monkeypatch.setenv("CPATH", str(tmp_path / "toolkit"))
-    said = refused(tmp_path, f"#include <{header}>\n__global__ void k(int* out) {{ *out = 1; }}\n")
-    assert said.startswith(f"k.cu:1:2: error: #error <{header}> is not supported on the CPU")
+    said = refused(tmp_path, f"#include <{header}>\n__global__ void k(int* out) {{ *out = of_the_header(); }}\n")
+    assert said.startswith("k.cu:2:38: error: 'of_the_header' was not declared in this scope")
+    assert said.endswith(f"(k.cu:1: <{header}> is not here for the CPU and was left out)")
 
 
 @pytest.mark.parametrize("words", ["__cluster_dims__(2, 1, 1)", "__block_size__((64, 1, 1))"])

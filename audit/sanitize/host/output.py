@@ -11,7 +11,7 @@ import re
 import signal
 from collections.abc import Iterator, Sequence
 
-from audit.backends import Completed, Outcome, TimedOut, child
+from audit.backends import Completed, Outcome, TimedOut, Unsupported, child
 from audit.bundle import Bundle
 from audit.records.sanitize import Observation, Side
 from audit.sanitize.collapse import Names, RawReport, collapsed
@@ -59,7 +59,7 @@ def observe_host_run(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Ob
         if readable(line) == line and (record := _failure(line, run.report, bundle, names)):
             records.append(record)
         else:
-            troubles.append(line)
+            troubles.append(line.replace("error unsupported ", "not supported here: "))
     code = _exit_code(run.outcome)
     troubles.extend(_contradictions(run, code, errors, bool(records), bool(summary.records)))
     try:
@@ -105,7 +105,7 @@ def _contradictions(
         yield f"expected exit status {FOUND} for a finding, but got 0"
     if code == 0 and not run.ended:
         yield "exit status 0, but the program's report does not end with `done`"
-    if code not in (None, 0, FOUND) and not errors and not isinstance(run.outcome, Completed | TimedOut):
+    if code not in (None, 0, FOUND) and not errors and not isinstance(run.outcome, Completed | TimedOut | Unsupported):
         yield f"the program ended with {run.outcome.kind} {run.outcome.message}"
 
 
@@ -114,6 +114,8 @@ def _exit_code(outcome: Outcome) -> int | None:
         return 0
     if isinstance(outcome, TimedOut):
         return None
+    if isinstance(outcome, Unsupported):
+        return _ERROR_STATUS
     if status := re.fullmatch(r"exit (\d+)", outcome.kind):
         return int(status[1])
     return -signal.Signals[outcome.kind] if outcome.kind in signal.Signals.__members__ else _ERROR_STATUS

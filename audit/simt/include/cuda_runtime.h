@@ -1,7 +1,7 @@
 // The part of CUDA's runtime header that kernels use, for CUDA C++ compiled by the host's C++ compiler.
 //
-// __CUDA_ARCH__ and __CUDACC__ stay undefined, which excludes code guarded with them (inline PTX, host launchers) from
-// this build. __shared__ declarations are rewritten before the compiler sees them.
+// __CUDA_ARCH__ is that of the modelled GPU, so that device code takes the same branches as there. __CUDACC__ stays
+// undefined, which excludes code guarded with it (inline PTX, host launchers) from this build. __shared__ declarations are rewritten before the compiler sees them.
 #pragma once
 
 #include <assert.h>
@@ -12,6 +12,13 @@
 
 #include "../device.h"
 #include "vector_types.h"
+
+#ifndef CUDA_VERSION  // as <cuda.h> and <cuda_runtime_api.h> define them
+#define CUDA_VERSION 13000
+#endif
+#ifndef CUDART_VERSION
+#define CUDART_VERSION CUDA_VERSION
+#endif
 
 #define __global__
 #define __device__

@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import inspect
+import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -33,6 +34,7 @@ from audit.spec import (
     Case,
     Inputs,
     Launch,
+    Machine,
     Measured,
     Mutation,
     Operator,
@@ -86,6 +88,16 @@ _KEYS = _Rule("plain names as keys", lambda mapping: all(map(_is_plain, mapping)
 _EXTENTS = _Rule(
     "one to three positive extents", lambda extents: 1 <= len(extents) <= 3 and all(extent >= 1 for extent in extents)
 )
+_CLUSTER = _Rule("None or one to three positive extents", lambda extents: extents is None or _EXTENTS.holds(extents))
+_PRODUCT_FLAGS = re.compile(
+    r"--?(o|c|dc|dw|E|M\w*|x|ptx|cubin|fatbin|optix-ir|ltoir|lto|dlto|lib|run|dlink|device-c|device-w|device-link|shared|"
+    r"rdc|relocatable-device-code|compile|preprocess|link|gencode|generate-code|code|gpu-code|output-file|output-directory|"
+    r"odir|keep|keep-dir|dryrun|clean|cuda|time|options-file|optf|device-debug|G)(=.*)?"
+)
+_FLAGS = _Rule(
+    "words for nvcc that do not choose what it writes (-o, -c, -ptx, -rdc, -gencode, -G and the like)",
+    lambda flags: all(_is_text(flag) and not _PRODUCT_FLAGS.fullmatch(flag) for flag in flags),
+)
 _NUMBERS: Mapping[type, Any] = {
     int: int | np.integer,
     float: int | float | np.integer | np.floating,
@@ -106,11 +118,14 @@ _RULES: Mapping[tuple[type, str], _Rule] = {
     (Buffer, "dtype"): _Rule(f"one of {', '.join(DTYPES)}", lambda dtype: dtype in DTYPES),
     (Buffer, "offset"): _COUNT,
     (Source, "path"): _TEXT,
+    (Source, "flags"): _FLAGS,
+    (Machine, "path"): _TEXT,
     (Binary, "path"): _TEXT,
     (Launch, "entry"): _TEXT,
     (Launch, "grid"): _EXTENTS,
     (Launch, "block"): _EXTENTS,
     (Launch, "shared_bytes"): _COUNT,
+    (Launch, "cluster"): _CLUSTER,
     (Operator, "derived"): _KEYS,
     (Operator, "measured"): _KEYS,
     (Bench, "layers"): _Rule("an integer of at least 1", lambda layers: layers >= 1),

@@ -235,26 +235,45 @@ class Launch:
     entry         the kernel, as a C++ expression: `softmax` or `splits<6, 256>`
     grid          one to three extents, in blocks
     block         one to three extents, in threads
-    shared_bytes  dynamic shared memory of a block, in bytes
+    shared_bytes  dynamic shared memory of a block, in bytes; a GPU grants more than 48 KiB without further request
     args          the arguments, in the order of the kernel's parameters
+    cooperative   all blocks run at the same time and can wait for each other; for a GPU only
+    cluster       one to three extents of a cluster, in blocks, for a GPU only; None leaves it to the kernel
     """
 
     entry: str
     grid: tuple[int, ...]
     block: tuple[int, ...]
-    shared_bytes: int
-    args: tuple[Arg, ...]
+    shared_bytes: int = 0
+    args: tuple[Arg, ...] = ()
+    cooperative: bool = False
+    cluster: tuple[int, ...] | None = None
 
 
 class Source(msgspec.Struct, frozen=True):
-    """A CUDA C++ file and the macros with which it is compiled.
+    """A CUDA C++ file, and how it is compiled.
 
     path     relative to the project's folder
     defines  macro -> value
+    flags    further words for nvcc, such as `-std=c++20`, `-fmad=false`, `--use_fast_math` or `-Iinclude`; folders are
+             relative to the project's folder. Without any, nvcc's defaults hold. The CPU ignores them
     """
 
     path: str
     defines: dict[str, str] = {}
+    flags: tuple[str, ...] = ()
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """Compiled GPU code: a cubin, a fatbin or PTX. It runs on a GPU only.
+
+    path   relative to the project's folder
+    entry  the kernel's name in the file where it is not the one that launches use: mangled, demangled or with template
+           arguments. A mapping from names in launches to names in the file where there are several
+    """
+
+    path: str
+    entry: str | dict[str, str] = ""
 
 
 class Binary(msgspec.Struct, frozen=True):
@@ -271,7 +290,7 @@ class Variant:
     """One implementation of an operator. A variant with a parent must write every byte that the parent writes.
 
     name      unique in the operator
-    code      the source file or the frozen program
+    code      the source file, the compiled GPU code or the frozen program
     launches  the kernel launches of a case, in order
     parent    name of the variant whose bytes it must reproduce; None leaves it to the bounds alone
     status    control, admitted, experimental or closed
@@ -281,7 +300,7 @@ class Variant:
     """
 
     name: str
-    code: Source | Binary
+    code: Source | Machine | Binary
     launches: Callable[[Case], Sequence[Launch]]
     parent: str | None = None
     status: Status = "experimental"

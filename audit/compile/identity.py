@@ -47,6 +47,8 @@ class BuildIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     binary_sha256: str
     binary_fnv: str  # FNV-1a-64 over the binary's bytes, 16 hexadecimal digits
     code: CodeRecord | None = None  # of a cubin
+    stubs: tuple[str, ...] = ()  # headers that nobody has here, for which empty files stood in
+    host_code: bool = True  # False: a compiler for the device had to leave the host code out
     machine_code: dict[str, str] = {}  # entry -> sha256 of the instructions and constants that it runs; may lack some
 
 

@@ -1,150 +1,213 @@
-"""The process that compiles one CUDA source by NVRTC, through cuda.core: `python -m audit.compile.nvrtc FOLDER`.
+"""The process that compiles one CUDA source by NVRTC: `python -m audit.compile.nvrtc FOLDER`.
 
-The folder holds the sources and `nvrtc.json` (`CompileOrder`); the result goes to `nvrtc.result`. NVRTC can neither be
-stopped nor crash alone inside another program.
+The folder holds the sources and `nvrtc.json` (`DeviceOrder`); the result goes to `nvrtc.result`. NVRTC can neither be
+stopped nor crash alone inside another program. It has no C++ library and takes no host code: libcu++ stands in for the
+one, and the other is left out where the whole file does not compile.
 """
 
 from __future__ import annotations
 
 import importlib
 import importlib.util
-import io
 import os
-import re
 import sys
-from importlib.metadata import version
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from audit import processes
+from audit.compile import headers
+from audit.compile.device_order import MAIN, Compiled, DeviceOrder, Refusal
+from audit.compile.device_sources import leave_out_host_code
+from audit.compile.headers import HeaderSearch
+from audit.compile.messages import compiler_errors
 from audit.compile.rewrite import quoted
 from audit.compile.sources import PORTABLE
+from audit.compile.toolkit import cuda_headers, headers_version
 from audit.errors import CompileError, ToolMissing
 
 ORDER, RESULT = "nvrtc.json", "nvrtc.result"
-VERBOSE = "--ptxas-options=-v"  # ptxas then says what each kernel takes
-PACKAGES = "cuda-core cuda-bindings nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl"
-_MAIN = "kernel_audit_main.cu"
+_PRELUDE = "kernel_audit_prelude.h"
+# What nvcc includes before any source, as far as NVRTC lacks it.
+_PRELUDE_TEXT = """#pragma once
+#include <cuda_runtime.h>
+#include <cuda/std/cstdint>
+#include <cuda/std/climits>
+#include <cuda/std/cfloat>
+#ifndef INFINITY
+#define INFINITY (__builtin_bit_cast(float, 0x7f800000))
+#endif
+#ifndef HUGE_VALF
+#define HUGE_VALF INFINITY
+#define HUGE_VAL (__builtin_bit_cast(double, 0x7ff0000000000000ll))
+#endif
+#ifndef NAN
+#define NAN (__builtin_bit_cast(float, 0x7fffffff))
+#endif
+#ifndef M_PI
+#define M_E 2.7182818284590452354
+#define M_LOG2E 1.4426950408889634074
+#define M_LOG10E 0.43429448190325182765
+#define M_LN2 0.69314718055994530942
+#define M_LN10 2.30258509299404568402
+#define M_PI 3.14159265358979323846
+#define M_PI_2 1.57079632679489661923
+#define M_PI_4 0.78539816339744830962
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_2_SQRTPI 1.12837916709551257390
+#define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
+#endif
+typedef unsigned int uint;
+typedef unsigned short ushort;
+typedef unsigned long ulong;
+typedef long int ssize_t;
+"""
+_VALUED = ("-Xcompiler", "--compiler-options", "-Xlinker", "-ccbin", "--compiler-bindir", "-t", "--threads", "-L", "-l")
+_HOST_FLAGS = (*_VALUED, "-O", "--optimize", "--expt-", "-expt-", "--extended-lambda", "-extended-lambda", "-m64", "--m64",
+               "--library", "-Xcudafe", "-Werror", "-Wno-deprecated-gpu-targets", "-allow-unsupported-compiler",
+               "--allow-unsupported-compiler", "-forward-unknown", "--forward-unknown", "-W")  # fmt: skip
 
 
-class CompileFlags(msgspec.Struct, frozen=True):
-    """What a cubin is compiled for and with."""
+class Product(msgspec.Struct, frozen=True):
+    """What NVRTC made of one attempt: a cubin, or None; and its log."""
 
-    arch: str
-    defines: dict[str, str]
-    line_info: bool
-
-    @property
-    def of_lines(self) -> tuple[str, ...]:
-        return ("-lineinfo",) if self.line_info else ()
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """As the command line has them."""
-        named = (f"-D{key}={value}" for key, value in self.defines.items())
-        return ("-std=c++17", f"-arch={self.arch}", "--fmad=false", *self.of_lines, VERBOSE, *named)
-
-
-class Compiled(msgspec.Struct, frozen=True, tag=True):
-    """A cubin, the name inside it of every entry, and what made it."""
-
-    cubin: bytes
+    cubin: bytes | None
     symbols: dict[str, str]
-    compiler: str
-    flags: tuple[str, ...]
-    log: str  # what ptxas says of every kernel
+    log: str
 
 
-class Refusal(msgspec.Struct, frozen=True, tag=True):
-    """Why there is no cubin: the source is wrong, or something is missing here."""
-
-    message: str
-    by_source: bool
-
-
-class CompileOrder(msgspec.Struct, frozen=True):
-    """What is to be compiled: a source by its name in the folder."""
-
-    source: str
-    entries: tuple[str, ...]
-    flags: CompileFlags
-
-
-def find_cuda_core() -> Any:
-    """The module, or None."""
-    for name in ("cuda.core", "cuda.core.experimental"):
-        try:
-            module = importlib.import_module(name)
-            importlib.import_module("cuda.bindings.nvrtc")
-        except ImportError:
-            continue
-        if hasattr(module, "Program"):
-            return module
-    return None
-
-
-def _compile(core: Any, tree: Path, source: str, entries: tuple[str, ...], flags: CompileFlags) -> Compiled:
-    include = _cuda_headers()
-    options = core.ProgramOptions(
-        name=str(tree / _MAIN),  # NVRTC looks for quoted includes in the folder of this name first
-        arch=flags.arch,
-        std="c++17",
-        fma=False,
-        define_macro=[(key, value) for key, value in flags.defines.items()] or None,
-        include_path=[str(path) for path in (tree, PORTABLE, include, include / "cccl")],  # for cooperative groups
-        ptxas_options=["-v"],
-        lineinfo=flags.line_info or None,
-    )
-    log = io.StringIO()
+def is_installed() -> bool:
+    """Whether NVRTC's bindings for Python are installed. They are not loaded."""
     try:
-        # Never print the compiled object: its repr needs a driver, and can hang what comes after.
-        compiled = core.Program(f"#include {quoted(source)}\n", "c++", options).compile(
-            "cubin", name_expressions=entries, logs=log
-        )
-    except Exception as error:
-        if "NVRTC_ERROR_COMPILATION" not in str(error) and "NVRTC_ERROR_NAME" not in str(error):
-            raise
-        raise CompileError(str(error)) from error
-    nvrtc = importlib.import_module("cuda.bindings.nvrtc")
+        return importlib.util.find_spec("cuda.bindings.nvrtc") is not None
+    except ImportError:
+        return False
+
+
+def compile_by_nvrtc(nvrtc: Any, tree: Path, order: DeviceOrder) -> Compiled:
+    """Compile the source of an order, which lies in `tree`.
+
+    Raises CompileError for the source, ToolMissing without CUDA's headers.
+    """
+    include = cuda_headers()
+    cccl = next((folder for folder in (include / "cccl", include) if (folder / "cuda/std/cstdint").is_file()), None)
+    if cccl is None:
+        raise ToolMissing(f"NVRTC needs libcu++, which is not in {include}: `pip install nvidia-cuda-cccl`")
+    (tree / _PRELUDE).write_text(_PRELUDE_TEXT)
+    options = [*nvrtc_words(order.words), "-default-device", f"-I{tree}", f"-I{PORTABLE}", f"-I{include}", f"-I{cccl}"]
+    search = HeaderSearch(tree, cccl, host_libraries=False)
+    search.prepare()
+    product = _compile(nvrtc, tree, order, search, options)
+    whole = product.cubin is not None
+    if not whole:
+        leave_out_host_code(tree, order.files, order.entries)
+        product = _compile(nvrtc, tree, order, search, options)
+    if product.cubin is None:
+        raise CompileError(compiler_errors(product.log, tree, order) + search.remark())
     _, major, minor = nvrtc.nvrtcVersion()
     return Compiled(
-        bytes(compiled.code),
-        {name: symbol.decode() for name, symbol in compiled.symbol_mapping.items()},
-        f"NVRTC {major}.{minor}, headers {_header_version(include)}, cuda.core {version('cuda-core')}",
-        flags.words,
-        log.getvalue(),
+        product.cubin,
+        product.symbols,
+        f"NVRTC {major}.{minor}, headers {headers_version(include)}",
+        order.words,
+        product.log,
+        tuple(search.stubs),
+        whole,
     )
 
 
-def _cuda_headers() -> Path:
-    """The folder of cuda_runtime.h: of the packages, else of an installed toolkit."""
-    spec = importlib.util.find_spec("nvidia")
-    folders = [Path(each) for each in (spec.submodule_search_locations or [])] if spec else []
-    candidates = [include for folder in folders for include in sorted(folder.glob("*/include"), reverse=True)]
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if os.environ.get(variable):
-            candidates.append(Path(os.environ[variable]) / "include")
-    candidates.append(Path("/usr/local/cuda/include"))
-    for include in candidates:
-        if (include / "cuda_fp16.h").is_file() and (include / "crt" / "mma.h").is_file():
-            return include
-    raise ToolMissing(f"NVRTC is here, but CUDA's headers are not: `pip install {PACKAGES}`, or set CUDA_HOME")
+def _compile(nvrtc: Any, tree: Path, order: DeviceOrder, search: HeaderSearch, options: list[str]) -> Product:
+    while True:
+        added = [f"-I{tree / headers.STUBS}", *(f"-I{folder}" for folder in search.folders)]
+        product = _attempt(nvrtc, tree, order, [*options, *added])
+        if product.cubin is not None or not search.provided(product.log):
+            return product
 
 
-def _header_version(include: Path) -> str:
-    text = (include / "cuda.h").read_text(errors="replace") if (include / "cuda.h").is_file() else ""
-    found = re.search(r"#define\s+CUDA_VERSION\s+(\d+)", text)
-    return found.group(1) if found else "unknown"
+def nvrtc_words(words: tuple[str, ...]) -> list[str]:
+    """The words of nvcc's command line that concern the device, as NVRTC writes them."""
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if skip:
+            skip = False
+        elif word in _VALUED:
+            skip = True
+        elif word in ("-Xptxas", "--ptxas-options", "-I", "-isystem", "-D", "-U", "-include", "-maxrregcount"):
+            kept.append(
+                {"-Xptxas": "--ptxas-options", "-isystem": "-I", "-maxrregcount": "--maxrregcount"}.get(word, word)
+            )
+            kept[-1] += "=" if kept[-1].startswith("--") else "\0"
+        elif not word.startswith(_HOST_FLAGS):
+            joined = kept and kept[-1].endswith(("=", "\0"))
+            word = word.replace("-isystem", "-I", 1) if word.startswith("-isystem") else word
+            kept.append(kept.pop().rstrip("\0") + word if joined else word)
+    return kept
+
+
+def _attempt(nvrtc: Any, tree: Path, order: DeviceOrder, options: list[str]) -> Product:
+    source = f'#include "{_PRELUDE}"\n#include {quoted(order.source)}\n'
+    # NVRTC looks for quoted includes in the folder of this name first.
+    result, program = nvrtc.nvrtcCreateProgram(source.encode(), str(tree / MAIN).encode(), 0, None, None)
+    _require(nvrtc, result, "nvrtcCreateProgram")
+    for entry in order.expressions:
+        _require(nvrtc, nvrtc.nvrtcAddNameExpression(program, entry.encode())[0], "nvrtcAddNameExpression")
+    (result,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    log = _text(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+    errors = nvrtc.nvrtcResult
+    if result in (errors.NVRTC_ERROR_COMPILATION, errors.NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID):
+        return Product(None, {}, log)
+    if result == errors.NVRTC_ERROR_INVALID_OPTION:
+        if "--gpu-architecture" in log or "-arch" in log:
+            raise ToolMissing(
+                f"this NVRTC cannot compile for {order.code_arch}: {log.strip()}; install another release"
+            )
+        raise CompileError(f"{order.source}: NVRTC does not take the flags {' '.join(order.flags)}: {log.strip()}")
+    _require(nvrtc, result, "nvrtcCompileProgram")
+    symbols = {}
+    for entry in order.expressions:
+        result, name = nvrtc.nvrtcGetLoweredName(program, entry.encode())
+        _require(nvrtc, result, "nvrtcGetLoweredName")
+        symbols[entry] = name.decode()
+    cubin = _bytes(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
+    nvrtc.nvrtcDestroyProgram(program)
+    return Product(cubin, symbols, log)
+
+
+def _bytes(size_of: Any, content_of: Any, program: Any) -> bytes:
+    _, size = size_of(program)
+    content = b" " * size
+    content_of(program, content)
+    return content
+
+
+def _text(size_of: Any, content_of: Any, program: Any) -> str:
+    return _bytes(size_of, content_of, program).decode(errors="replace").replace("\0", "").strip()
+
+
+def _require(nvrtc: Any, result: Any, function: str) -> None:
+    if result != nvrtc.nvrtcResult.NVRTC_SUCCESS:
+        raise RuntimeError(f"{function}: {result.name}")
+
+
+def without_driver(environment: Mapping[str, str]) -> dict[str, str]:
+    """The environment without the folders of a driver, which NVRTC's bindings would load: compiling needs none."""
+    folders = environment.get("LD_LIBRARY_PATH", "").split(":")
+    kept = [folder for folder in folders if not (Path(folder) / "libcuda.so.1").exists()]
+    return {**environment, "LD_LIBRARY_PATH": ":".join(kept)}
 
 
 def main(folder: Path) -> None:
     """Compile what the folder's order says."""
-    order = msgspec.json.decode((folder / ORDER).read_bytes(), type=CompileOrder)
+    os.chdir(folder)  # folders of -I are relative to the project
+    order = msgspec.json.decode((folder / ORDER).read_bytes(), type=DeviceOrder)
     result: Compiled | Refusal
     try:
-        result = _compile(find_cuda_core(), folder, order.source, order.entries, order.flags)
+        result = compile_by_nvrtc(importlib.import_module("cuda.bindings.nvrtc"), folder, order)
     except (CompileError, ToolMissing) as error:
         result = Refusal(str(error), isinstance(error, CompileError))
     (folder / RESULT).write_bytes(msgspec.msgpack.encode(result))

@@ -24,6 +24,8 @@ from audit.checks.view import View
 from audit.declaration import ask, mutated_by
 from audit.spec import Array
 
+OWN = ("zeros", "noise", "untouched")
+"""The mutations that every operator gets."""
 _CHECKS: tuple[Callable[[View], Iterator[Result]], ...] = (finite, error, probe)
 
 
@@ -61,12 +63,13 @@ def expose(view: View) -> Iterator[Exposure]:
 def unseen(exposures: Sequence[Exposure], *, pruned: bool) -> tuple[str, ...]:
     """The mutations that no check caught in any case.
 
-    A mutation that applies in no case counts only in a default plan, which must have a case for it. A plan that options
-    narrowed makes no claim about it.
+    A declared mutation that applies in no case counts in a default plan, which must have a case for it. A plan that
+    options narrowed makes no claim about it. Of the tool's own mutations none needs to apply: where the right result
+    is zero, zeros are right.
     """
     caught: dict[str, bool] = {}
     for exposure in exposures:
-        if exposure.applies or not pruned:
+        if exposure.applies or not (pruned or exposure.mutation in OWN):
             caught[exposure.mutation] = caught.get(exposure.mutation, False) or bool(exposure.caught_by)
     return tuple(name for name, was_caught in caught.items() if not was_caught)
 
@@ -105,12 +108,23 @@ def _mutations(view: View) -> Mapping[str, Callable[[Mapping[str, Array]], Mappi
 
 
 def _noise(array: Array, view: View) -> Array:
-    """Noise at the scale of the output itself."""
-    rng = view.case.rng()
+    """Noise at the scale of the output itself, from another generator than the inputs."""
+    rng = view.case.rng().spawn(1)[0]
     if array.dtype.kind != "f":
-        return np.asarray(rng.permutation(array.ravel()).reshape(array.shape))
+        return _integer_noise(array, rng)
     scale = float(np.sqrt(np.mean(np.square(array.astype(np.float64)))))
     return np.asarray(rng.normal(0, scale or 1.0, array.shape), array.dtype)
+
+
+def _integer_noise(array: Array, rng: np.random.Generator) -> Array:
+    """Integers at the scale of the elements: from below the least to above the greatest, also where all are equal."""
+    if not array.size:
+        return array
+    kind, least, greatest = np.iinfo(array.dtype), int(array.min()), int(array.max())
+    beyond = (abs(least) + abs(greatest)) // 2 + 1
+    low, high = max(least - beyond, kind.min), min(greatest + beyond, kind.max)
+    drawn = rng.integers(low, high, array.shape, array.dtype, endpoint=True)
+    return np.asarray(drawn)
 
 
 def _bytes(array: Array) -> Array:

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
+import pytest
+
+from audit import vacuity
+from audit.spec import Array, Case
 from audit.vacuity import Exposure, unseen
 
 from .conftest import Ran
@@ -55,3 +61,34 @@ def test_unseen_looks_over_the_whole_plan() -> None:
     found = [exposure("a", "1"), exposure("a", "2", "error:x"), exposure("b", "1"), Exposure("c", "1", False, ())]
     assert unseen(found, pruned=False) == ("b", "c")
     assert unseen(found, pruned=True) == ("b",)
+
+
+def test_noise_is_not_what_the_generator_of_the_inputs_draws() -> None:
+    """A kernel that copies its input: noise from the same generator would be right."""
+    case = Case("copy", "copy", {"n": 64}, seed=1)
+    x = case.rng().normal(0, 1, 64).astype(np.float32)
+    noise = vacuity._noise(x, SimpleNamespace(case=case))  # type: ignore[arg-type]
+    assert not np.allclose(noise, x, atol=0.1)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        np.full(5, 884, np.int32),
+        np.array([256], np.uint32),
+        np.array([2**64 - 1], np.uint64),
+        np.zeros(3, np.uint8),
+        np.array([np.iinfo(np.int64).min, np.iinfo(np.int64).max]),
+    ],
+)
+def test_noise_of_integers_is_another_result_of_their_type(right: Array) -> None:
+    noise = vacuity._noise(right, SimpleNamespace(case=Case("one", "one", {}, seed=1)))  # type: ignore[arg-type]
+    assert (noise.dtype, noise.shape) == (right.dtype, right.shape)
+    assert not np.array_equal(noise, right)
+
+
+def test_zeros_that_are_right_need_no_check_that_rejects_them() -> None:
+    applied = [Exposure("zeros", "case", False, ()), Exposure("noise", "case", True, ("error",))]
+    assert unseen(applied, pruned=False) == ()
+    assert unseen([Exposure("dropped_token", "case", False, ())], pruned=False) == ("dropped_token",)
+    assert unseen([Exposure("zeros", "case", True, ())], pruned=False) == ("zeros",)

@@ -30,13 +30,13 @@ def bytes_(view: View) -> Iterator[Result]:
     yield from tallied_once(settled(found))
 
 
-def bytes_notes(view: View) -> Iterator[Note]:
-    """Whether a comparison with the parent compared nothing but zeros, which many faults leave as well."""
-    if view.parent is None or not isinstance(view.outcome, Completed):
+def zero_notes(view: View) -> Iterator[Note]:
+    """Whether a variant left nothing but zeros, which many faults leave as well."""
+    if not isinstance(view.outcome, Completed):
         return
     parts = [view.words(step, name)[written] for step in view.steps for name, written in view.written(step).items()]
     if sum(part.size for part in parts) and not any(part.any() for part in parts):
-        yield Note("bytes", "every element that was compared is zero: check that the inputs reach the results")
+        yield Note("bytes", "every element that was written is zero: check that the inputs reach the results")
 
 
 def repeat(view: View) -> Iterator[Result]:

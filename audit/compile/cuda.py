@@ -19,6 +19,7 @@ from audit.compile import cubin as contents
 from audit.compile.device_order import Compiled, DeviceOrder, Refusal, include_folders
 from audit.compile.device_sources import device_sources
 from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256, sha256_of_file
+from audit.compile.machine_code import cubin_digests
 from audit.compile.nvcc import compile_by_nvcc
 from audit.compile.sources import PORTABLE
 from audit.errors import CompileError, MachineError, PlanError, ToolMissing
@@ -89,6 +90,7 @@ def compile_cubin(
         code=contents.describe_cubin(compiled.cubin, symbols, compiled.log),
         stubs=compiled.stubs,
         host_code=compiled.host_code,
+        machine_code=cubin_digests(compiled.cubin, symbols),
     )
     return CubinBuild(compiled.cubin, symbols, identity)
 

@@ -10,7 +10,7 @@ from audit.compile.cubin_build import CubinBuild
 from audit.compile.cuda import compile_cubin
 from audit.compile.gpu_file import load_machine
 from audit.errors import PlanError
-from audit.spec import Binary, Machine, Source, Variant
+from audit.spec import Binary, Machine, Variant
 
 _turns: dict[object, threading.Lock] = {}  # one a cubin: cases that need the same one wait for the first to build it
 
@@ -44,6 +44,4 @@ def _compiled(
     arch: str,
     line_info: bool,
 ) -> CubinBuild:
-    return compile_cubin(
-        root, root / path, entries, arch=arch, defines=dict(defines), flags=flags, line_info=line_info
-    )
+    return compile_cubin(root, root / path, entries, arch=arch, defines=dict(defines), flags=flags, line_info=line_info)

@@ -108,7 +108,8 @@ def _image(name: str, content: bytes, arch: str) -> tuple[bytes, str, str]:
         fitting = sorted((image for image in images if _runs(images[image], arch)), key=lambda one: images[one])
         if fitting:
             _run(program, "-xelf", folder, fitting[-1])
-            return (folder / fitting[-1]).read_bytes(), f"the {images[fitting[-1]]} image of a fatbin of the project", ""
+            maker = f"the {images[fitting[-1]]} image of a fatbin of the project"
+            return (folder / fitting[-1]).read_bytes(), maker, ""
         ptx = {match["name"]: match["arch"] for match in _PTX_IMAGE.finditer(_run(program, "-lptx", folder))}
         older = sorted((image for image in ptx if _number(ptx[image]) <= _number(arch)), key=lambda one: ptx[one])
         if older:
@@ -140,7 +141,9 @@ def _assembled(name: str, ptx: bytes, arch: str) -> tuple[bytes, str, str]:
     """PTX as a cubin, by ptxas."""
     program = next(tools("ptxas"), None)
     if program is None:
-        raise ToolMissing(f"Machine({name!r}): assembling PTX needs ptxas: `pip install nvidia-cuda-nvcc`, or {_INSTALL}")
+        raise ToolMissing(
+            f"Machine({name!r}): assembling PTX needs ptxas: `pip install nvidia-cuda-nvcc`, or {_INSTALL}"
+        )
     target = re.search(rb"^\s*\.target\s+(sm_\d+)([af]?)", ptx, re.MULTILINE)
     suffix = target[2].decode() if target and target[1].decode() == arch else ""
     with scratch_folder() as folder:
@@ -152,6 +155,6 @@ def _assembled(name: str, ptx: bytes, arch: str) -> tuple[bytes, str, str]:
         if done.code != 0:
             lines = [line for line in errors.replace("code.ptx", name).splitlines() if line.strip()][:20]
             raise CompileError("\n".join(dict.fromkeys(lines)) or f"{name}: ptxas ended with {done.code}")
-        version = processes.run_process([str(program), "--version"], compiler.TIME_LIMIT).output.decode(errors="replace")
-        release = (version.strip().splitlines() or ["of unknown version"])[-1]
+        version = processes.run_process([str(program), "--version"], compiler.TIME_LIMIT).output
+        release = (version.decode(errors="replace").strip().splitlines() or ["of unknown version"])[-1]
         return (folder / "code.cubin").read_bytes(), f"ptxas {release}", errors

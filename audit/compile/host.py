@@ -21,6 +21,7 @@ from audit.compile.rewrite import quoted, rewrite
 from audit.compile.sources import PORTABLE, SIMT, decoded, foreign_includes, project_sources, quoted_includes
 from audit.errors import CompileError, PlanError
 
+_SECTIONS = ("-ffunction-sections", "-fdata-sections")  # so that a kernel's code can be told from another's
 _PROGRAM, _IDENTITY, _OBJECT, _KERNEL = "program", "identity.json", "object.o", "kernel.o"
 
 
@@ -90,6 +91,7 @@ def build_host(
     cache = (cache or default_cache()).resolve()
     flags = (
         *runtime_flags,
+        *_SECTIONS,
         *(instrumentation.kernel if instrumentation else PLAIN_CHECKS),
         f"-DSIMT_ARCH={TARGETS[arch].model}",
         f"-D__CUDA_ARCH__={arch.removeprefix('sm_')}0",
@@ -197,8 +199,6 @@ def _compile(
             f"-ffile-prefix-map={SIMT.parent}=audit",
             "-fmax-errors=5" if "clang" not in compiler.version else "-ferror-limit=5",
             *includes,
-            "-ffunction-sections",  # so that each kernel's code can be told from another's
-            "-fdata-sections",
             "-c",
             main,
             "-o",

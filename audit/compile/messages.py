@@ -16,7 +16,7 @@ _ATTRIBUTES = re.compile(r"__attribute__\(\((global|device|host|shared|constant|
 
 
 def compiler_errors(text: str, tree: Path, order: DeviceOrder) -> str:
-    """The first errors of a log, without the paths of `tree`, and with the entries instead of the file that has them."""
+    """The first errors of a log, without the paths of `tree`. An entry's name replaces its line in their list."""
     text = text.replace(PTX, f"PTX of {order.source}")
     plain = text.replace("\0", "").replace(f"{tree}/", "").replace(f"{tree.resolve()}/", "")
     blocks: list[str] = []

@@ -93,8 +93,8 @@ def _refuse(nvcc: Path, tree: Path, order: DeviceOrder, search: HeaderSearch, er
     for line in errors.splitlines():
         if line.startswith(_LOCATED) and "gpu architecture" in line:
             raise ToolMissing(
-                f"{nvcc} cannot compile for {order.code_arch} ({line.partition(':')[2].strip()}); set CUDA_HOME to another "
-                "toolkit, or KERNEL_AUDIT_NVCC=none for NVRTC"
+                f"{nvcc} cannot compile for {order.code_arch} ({line.partition(':')[2].strip()}); "
+                "set CUDA_HOME to another toolkit, or KERNEL_AUDIT_NVCC=none for NVRTC"
             )
         if line.startswith(_LOCATED):
             raise CompileError(f"{order.source}: {line}; correct the flags {' '.join(order.flags)}")

@@ -58,12 +58,12 @@ def digests(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 def test_names_do_not_count(digests: Digests, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     """Two kernels and their helpers in one file; the same kernel in another file under another name.
 
-    A program for the CPU holds the lines of its source, for messages: there only the same lines give the same code.
+    A program for the CPU holds lines and columns of its source, for messages: there only the same ones give equal code.
     """
-    (tmp_path / "both.cu").write_text(TABLE + kernel("one", "first") + kernel("other", "second"))
-    (tmp_path / "new.cu").write_text(TABLE + kernel("renamed", "called") + kernel("second_one", "aside"))
+    (tmp_path / "old.cu").write_text(TABLE + kernel("one", "first") + kernel("other", "later"))
+    (tmp_path / "new.cu").write_text(TABLE + kernel("renamed", "named") + kernel("second_one", "aside"))
     defines = {"FACTOR": "2"}
-    both = digests(tmp_path, "both.cu", ["one", "other"], defines)
+    both = digests(tmp_path, "old.cu", ["one", "other"], defines)
     assert both["one"] == both["other"] or "host" in request.node.name
     assert digests(tmp_path, "new.cu", ["renamed", "second_one"], defines)["renamed"] == both["one"]
 

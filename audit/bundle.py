@@ -41,6 +41,8 @@ class BundledLaunch(msgspec.Struct, frozen=True):
     block: tuple[int, int, int]
     shared_bytes: int
     args: tuple[Argument, ...]
+    cooperative: bool = False
+    cluster: tuple[int, int, int] | None = None  # blocks of a cluster; None leaves it to the kernel
 
 
 class BundledStep(msgspec.Struct, frozen=True):
@@ -180,10 +182,11 @@ def resolve_launch(launch: Launch, variant: Variant, buffers: Sequence[Buffer], 
     """A launch with its arguments resolved to buffers and bits. Raises ProjectError for an argument it cannot pass."""
     try:
         grid, block = _three(launch.grid), _three(launch.block)
+        cluster = None if launch.cluster is None else _three(launch.cluster)
         args = tuple(_argument(position, arg, buffers, inputs) for position, arg in enumerate(launch.args, 1))
     except ValueError as error:
         raise ProjectError(f"variant {variant.name}, launch of {launch.entry}: {error}") from None
-    return BundledLaunch(launch.entry, grid, block, launch.shared_bytes, args)
+    return BundledLaunch(launch.entry, grid, block, launch.shared_bytes, args, launch.cooperative, cluster)
 
 
 def _three(extents: Sequence[int]) -> tuple[int, int, int]:

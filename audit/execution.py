@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,20 +23,20 @@ from audit.backends.replay import Mode
 from audit.bundle import AGAIN, FIRST, Arm, Bundle
 from audit.checks.view import Step, View
 from audit.checks.workspace import steps_to_repeat
-from audit.compile.cuda import CubinBuild, compile_cubin
+from audit.compile.cubin_build import CubinBuild
+from audit.compile.device import build_device
 from audit.compile.frozen import load_frozen
 from audit.compile.host import HostBuild, build_host
 from audit.declaration import buffers_of
-from audit.errors import CompileError, PlanError
+from audit.errors import CompileError
 from audit.plan import Plan, PlannedVariant
 from audit.project import Project
 from audit.revision import project_at
 from audit.scratch import SHARED_MEMORY, scratch_folder
-from audit.spec import Array, Binary, Case, Inputs, Operator, Variant
+from audit.spec import Array, Binary, Case, Inputs, Machine, Operator, Variant
 
 Modes: TypeAlias = tuple[Mode, ...] | None
 HOST = None  # no mode of a replay: executed by the host backend
-_turns: dict[object, threading.Lock] = {}  # one a cubin: cases that need the same one wait for the first to build it
 
 
 @dataclass(frozen=True)
@@ -171,36 +169,19 @@ def _build_and_run(
     """One outcome for each mode, or the single outcome that ended them all."""
     code, limit = variant.code, plan.time_limit
     try:
+        if modes is not HOST:
+            cubin = build_device(project.root, variant, manifest.entries, plan.arch)
+            return cuda.run(folder, manifest, cubin, limit, modes), cubin
+        if isinstance(code, Machine):
+            raise CompileError(f"{code.path}: this is compiled GPU code, which a CPU cannot run; use --device cuda")
         if isinstance(code, Binary):
-            if modes is not HOST:
-                raise PlanError(
-                    f"variant {variant.name}: a frozen host program cannot run on a GPU; "
-                    "select other variants with --variant"
-                )
-            frozen = load_frozen(project.root, code.path, manifest.entries)
-            return [host.run(folder, manifest, frozen, limit, threads)], frozen
-        source = project.root / code.path
-        if modes is HOST:
+            program = load_frozen(project.root, code.path, manifest.entries)
+        else:
+            source = project.root / code.path
             program = build_host(project.root, source, manifest.entries, arch=plan.arch, defines=code.defines)
-            return [host.run(folder, manifest, program, limit, threads)], program
-        cubin = _cubin(project.root, source, manifest.entries, plan.arch, tuple(code.defines.items()))
-        return cuda.run(folder, manifest, cubin, limit, modes), cubin
+        return [host.run(folder, manifest, program, limit, threads)], program
     except CompileError as error:  # a CUDA compiler's is the source's; this CPU's may be what the CPU lacks
         return [Unsupported(str(error)) if modes is HOST else Crashed("compile", str(error), 0.0)], None
-
-
-def _cubin(
-    root: Path, source: Path, entries: tuple[str, ...], arch: str, defines: tuple[tuple[str, str], ...]
-) -> CubinBuild:
-    with _turns.setdefault((root, source, entries, arch, defines), threading.Lock()):
-        return _compiled(root, source, entries, arch, defines)
-
-
-@lru_cache(maxsize=64)
-def _compiled(
-    root: Path, source: Path, entries: tuple[str, ...], arch: str, defines: tuple[tuple[str, str], ...]
-) -> CubinBuild:
-    return compile_cubin(root, source, entries, arch=arch, defines=dict(defines))
 
 
 def step_loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, Inputs]:

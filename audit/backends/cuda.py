@@ -24,7 +24,7 @@ from audit.backends.outcome import Completed, Crashed, Outcome, TimedOut, Unsupp
 from audit.backends.replay import ORDER, REPORT, Mode, ReplayOrder
 from audit.backends.workers import Workers
 from audit.bundle import Bundle
-from audit.compile.cuda import CubinBuild
+from audit.compile.cubin_build import CubinBuild
 from audit.errors import PlanError, ToolMissing
 from audit.processes import package_environment
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from audit.backends import child
-from audit.backends.outcome import Outcome
-from audit.bundle import Argument, Bundle
+from audit.backends.outcome import Outcome, Unsupported
+from audit.bundle import Argument, Bundle, BundledLaunch
 from audit.compile.host import HostBuild
 from audit.errors import MachineError
 
@@ -42,9 +42,21 @@ def run(
             f"{build.executable}: cannot be executed there; set KERNEL_AUDIT_CACHE to a folder on a file system that "
             "allows it (not mounted noexec)"
         )
+    if reason := _refusal(bundle.launches):
+        return Unsupported(reason)
     files = bundle.copies(folder)
     (folder / _SCRIPT).write_text(_script(bundle, build, files, threads, errors))
     return child.execute([*under, build.executable, folder / _SCRIPT], folder / _REPORT, files, limit, env)
+
+
+def _refusal(launches: Sequence[BundledLaunch]) -> str:
+    """What a launch has that only a GPU does; empty if there is nothing of the kind."""
+    for launch in launches:
+        if launch.cooperative:
+            return f"kernel {launch.entry}: a cooperative launch needs a GPU"
+        if launch.cluster:
+            return f"kernel {launch.entry}: a launch with clusters of {launch.cluster} blocks needs a GPU"
+    return ""
 
 
 def host_report(folder: Path) -> list[str]:

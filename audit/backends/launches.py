@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Mapping, Sequence
-from ctypes import byref, c_char_p, c_int, c_size_t, c_uint64, c_void_p
+from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from math import prod
 from typing import NamedTuple, Protocol
 
-from audit.backends.driver import INVALID_VALUE, CudaError, Driver, KernelNode
+from audit.backends.driver import INVALID_VALUE, CudaError, Driver, KernelNode, LaunchAttribute, LaunchConfig
 from audit.bundle import Argument, BundledLaunch
 
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+_LARGE_CLUSTERS = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+_PORTABLE_CLUSTER = 8  # blocks; more need the attribute
+_COOPERATIVE, _CLUSTER = 2, 4  # CUlaunchAttributeID
 _NON_BLOCKING, _THREAD_LOCAL, _KERNEL_NODE = 1, 1, 0
 
 
@@ -72,6 +75,8 @@ class Launches:
         """Resolve the arguments. Raises LaunchError if a launch does not fit its kernel or the device."""
         self._prepared = [self._prepare(launch, self._kernels[launch.entry]) for launch in launches]
         for kernel in self._kernels.values():
+            if any(prod(each.cluster or ()) > _PORTABLE_CLUSTER for each in launches if each.entry == kernel.entry):
+                self._driver.call("cuFuncSetAttribute", kernel.function, _LARGE_CLUSTERS, 1)
             wanted = max(launch.shared_bytes for launch in launches if launch.entry == kernel.entry)
             if wanted == 0:
                 continue
@@ -89,7 +94,10 @@ class Launches:
         self.enqueue()
         graph, executable = c_void_p(), c_void_p()
         self._driver.call("cuStreamEndCapture", self._stream, byref(graph))
-        self._nodes = tuple(self._launch_of(node) for node in self._chain(graph))
+        nodes = self._chain(graph)
+        self._nodes = tuple(map(self._launch_of, nodes))
+        for node, prepared in zip(nodes, self._prepared, strict=False):
+            self._require_attributes(node, prepared.launch)
         self._driver.call("cuGraphInstantiateWithFlags", byref(executable), graph, 0)
         self._driver.call("cuGraphDestroy", graph)
         self._graph = executable
@@ -123,9 +131,17 @@ class Launches:
         self._driver.call("cuStreamDestroy_v2", self._stream)
 
     def _launch(self, prepared: PackedLaunch) -> None:
-        launch = prepared.launch
-        extents = (*launch.grid, *launch.block, launch.shared_bytes)
-        self._driver.call("cuLaunchKernel", prepared.kernel.function, *extents, self._stream, prepared.pointers, None)
+        launch, function = prepared.launch, prepared.kernel.function
+        attributes = _attributes(launch)
+        if not attributes:
+            extents = (*launch.grid, *launch.block, launch.shared_bytes)
+            self._driver.call("cuLaunchKernel", function, *extents, self._stream, prepared.pointers, None)
+            return
+        config = LaunchConfig(
+            (c_uint * 3)(*launch.grid), (c_uint * 3)(*launch.block), launch.shared_bytes, self._stream
+        )
+        config.attributes, config.attribute_count = attributes, len(attributes)
+        self._driver.call("cuLaunchKernelEx", byref(config), function, prepared.pointers, None)
 
     def _prepare(self, launch: BundledLaunch, kernel: Kernel) -> PackedLaunch:
         if len(launch.args) != len(kernel.parameters):
@@ -194,6 +210,23 @@ class Launches:
         if module.value != kernel.module.value:
             raise LaunchError(f"expected {name!r} in the captured graph to be of the loaded cubin, but it is not")
         return LaunchEvent(kernel.entry, prod(kernel_node.grid), prod(kernel_node.block))
+
+    def _require_attributes(self, node: int, launch: BundledLaunch) -> None:
+        for wanted in _attributes(launch):
+            value = (c_uint * 16)()
+            self._driver.call("cuGraphKernelNodeGetAttribute", node, wanted.id, value)
+            if list(value)[:3] != list(wanted.value)[:3]:
+                what = "a cooperative launch" if wanted.id == _COOPERATIVE else f"clusters of {launch.cluster}"
+                raise LaunchError(f"expected {what} of {launch.entry} in the captured graph, but its node has none")
+
+
+def _attributes(launch: BundledLaunch) -> ctypes.Array[LaunchAttribute]:
+    """What a launch asks for beside its extents."""
+    wanted: list[tuple[int, tuple[int, ...]]] = [(_COOPERATIVE, (1,))] if launch.cooperative else []
+    if launch.cluster:
+        wanted.append((_CLUSTER, launch.cluster))
+    attributes = [LaunchAttribute(kind, 0, (c_uint * 16)(*value)) for kind, value in wanted]
+    return (LaunchAttribute * len(attributes))(*attributes)
 
 
 def load_kernels(driver: Driver, cubin: bytes, symbols: Mapping[str, str]) -> dict[str, Kernel]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from audit.backends.driver import OUT_OF_MEMORY, CudaError, Driver, Refused
 from audit.backends.launches import Kernel, load_kernels
-from audit.compile.cuda import CubinBuild, compile_cubin
+from audit.compile.cubin_build import CubinBuild
+from audit.compile.cuda import compile_cubin
 from audit.spec import Array
 
 _POISON = 0x7FA17FA1  # a NaN read as f32 and as f16

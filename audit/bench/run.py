@@ -18,7 +18,8 @@ from audit.backends import cuda
 from audit.bench.arrays import comparison_build
 from audit.bench.session import BenchOrder, BenchResults, Entrant
 from audit.bench.worker import FINDINGS, ORDER
-from audit.compile.cuda import CubinBuild, compile_cubin
+from audit.compile.cubin_build import CubinBuild
+from audit.compile.device import build_device
 from audit.declaration import launches_of
 from audit.errors import AuditError, EvidenceError, PlanError
 from audit.plan import PlannedVariant
@@ -28,7 +29,7 @@ from audit.records import machine
 from audit.records.bench import SCHEMA, BenchRecord, Method, bench_case
 from audit.records.closure import closure_of
 from audit.scratch import sweep
-from audit.spec import AxisValue, Bench, Binary, Case, Operator
+from audit.spec import AxisValue, Bench, Case, Operator
 
 _MODULE = "audit.bench.worker"
 _COMPARISON = ".comparison"  # not a valid name of a variant
@@ -138,14 +139,8 @@ def _declared(operator: Operator, axes: Mapping[str, AxisValue]) -> Bench:
 
 def _compile(project: Project, operator: Operator, case: Case, name: str, arch: str) -> CubinBuild:
     variant = operator.variant(name)
-    if isinstance(variant.code, Binary):
-        raise PlanError(
-            f"variant {name}: a frozen host program cannot run on a GPU; select other variants with --variant"
-        )
     entries = tuple(dict.fromkeys(launch.entry for launch in launches_of(variant, case)))
-    return compile_cubin(
-        project.root, project.root / variant.code.path, entries, arch=arch, defines=variant.code.defines
-    )
+    return build_device(project.root, variant, entries, arch)
 
 
 def _write_cubin(folder: Path, name: str, parent: str, build: CubinBuild) -> Entrant:

@@ -16,7 +16,7 @@ from audit.declaration import launches_of
 from audit.errors import PlanError
 from audit.project import find_project
 from audit.records.folder import require_outside
-from audit.spec import Binary
+from audit.spec import Binary, Source
 
 
 @click.command(name="freeze")
@@ -48,10 +48,11 @@ def command(folder: Path, shape: str | None, variant: str, arch: str, project_fo
     require_variants(project, name, (variant,))
     plan = planning.make_plan(project, name, planning.Selection(full=True), arch=arch, time_limit=1)
     chosen = project.operators[plan.operator].variant(variant)
-    if isinstance(chosen.code, Binary):
+    if not isinstance(chosen.code, Source):
+        kind = "the frozen program" if isinstance(chosen.code, Binary) else "the compiled GPU code"
         raise PlanError(
-            f"--variant: expected a variant with a source, but {variant} is the frozen program {chosen.code.path}; "
-            f"copy that folder"
+            f"--variant: expected a variant with a source, but {variant} is {kind} {chosen.code.path}; "
+            "copy that instead"
         )
     entries = tuple(dict.fromkeys(launch.entry for case in plan.cases for launch in launches_of(chosen, case)))
     source = project.root / chosen.code.path

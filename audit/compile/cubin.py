@@ -30,7 +30,7 @@ _PROPERTIES = re.compile(
 _STATIC_SHARED = re.compile(r"(\d+)(?:\+(\d+))? bytes smem")  # the second number is the system's own
 _FUNCTION = re.compile(r"^ Function (?P<symbol>[^\s:]+):\s*\n.*?\bLOCAL:(?P<local>\d+)", re.MULTILINE)
 # NVRTC puts a hash of path and process into file-local names; it differs between builds of the same code.
-_FILE_LOCAL = re.compile(r"\d*_(INTERNAL|GLOBAL__N_)_[0-9a-f]{8}_\d+_\w+?_cu_[0-9a-f]{8}_\d+")
+_FILE_LOCAL = re.compile(r"\d*_(INTERNAL|GLOBAL__N_)_[0-9a-f]{8}_\d+_\w+?_cu_[0-9a-f]{8}(?:_\d+)?")
 _INSTRUCTION = re.compile(r"^\s*/\*[0-9a-f]+\*/\s+(?:@!?U?P\w+\s+)?(?P<opcode>[A-Z][\w.]*)", re.MULTILINE)
 
 

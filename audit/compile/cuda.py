@@ -16,21 +16,15 @@ import msgspec
 from audit import processes
 from audit.compile import compiler, nvrtc, toolkit
 from audit.compile import cubin as contents
+from audit.compile.cubin_build import CubinBuild
 from audit.compile.device_order import Compiled, DeviceOrder, Refusal, include_folders
 from audit.compile.device_sources import device_sources
 from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256, sha256_of_file
+from audit.compile.machine_code import cubin_digests
 from audit.compile.nvcc import compile_by_nvcc
 from audit.compile.sources import PORTABLE
 from audit.errors import CompileError, MachineError, PlanError, ToolMissing
 from audit.scratch import scratch_folder
-
-
-class CubinBuild(msgspec.Struct, frozen=True):
-    """A cubin; `symbols` maps each entry to its name inside the cubin."""
-
-    cubin: bytes
-    symbols: dict[str, str]
-    identity: BuildIdentity
 
 
 def compile_cubin(
@@ -89,6 +83,7 @@ def compile_cubin(
         code=contents.describe_cubin(compiled.cubin, symbols, compiled.log),
         stubs=compiled.stubs,
         host_code=compiled.host_code,
+        machine_code=cubin_digests(compiled.cubin, symbols),
     )
     return CubinBuild(compiled.cubin, symbols, identity)
 

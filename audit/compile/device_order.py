@@ -9,8 +9,7 @@ import msgspec
 
 MAIN = "kernel_audit_main.cu"
 """The file that includes the source, so that its own entries can be named below it."""
-KEPT = "kernel_audit_kept"
-"""The folder of what nvcc makes on the way."""
+PTX = "kernel_audit_main.ptx"
 VERBOSE = "--ptxas-options=-v"  # ptxas then reports the resources of each kernel
 
 _ARCH = re.compile(r"--?(?:arch|gpu-architecture)(?:=(?P<value>.+))?")

@@ -16,11 +16,13 @@ from audit.compile.compiler import Compiler, find_compiler
 from audit.compile.host_code import without_host_code
 from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256
 from audit.compile.instrumentation import PLAIN_CHECKS, Sanitizer, find_instrumentation
+from audit.compile.machine_code import program_digests
 from audit.compile.rewrite import quoted, rewrite
 from audit.compile.sources import PORTABLE, SIMT, decoded, foreign_includes, project_sources, quoted_includes
 from audit.errors import CompileError, PlanError
 
-_PROGRAM, _IDENTITY, _OBJECT = "program", "identity.json", "object.o"
+_SECTIONS = ("-ffunction-sections", "-fdata-sections")  # so that a kernel's code can be told from another's
+_PROGRAM, _IDENTITY, _OBJECT, _KERNEL = "program", "identity.json", "object.o", "kernel.o"
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -89,6 +91,7 @@ def build_host(
     cache = (cache or default_cache()).resolve()
     flags = (
         *runtime_flags,
+        *_SECTIONS,
         *(instrumentation.kernel if instrumentation else PLAIN_CHECKS),
         f"-DSIMT_ARCH={TARGETS[arch].model}",
         f"-D__CUDA_ARCH__={arch.removeprefix('sm_')}0",
@@ -138,7 +141,9 @@ def build_host(
             flags=flags,
             binary_sha256=sha256(content),
             binary_fnv=fnv1a64(content),
+            machine_code=program_digests((folder / _KERNEL).read_bytes(), entries, files),
         )
+        (folder / _KERNEL).unlink()
         (folder / _IDENTITY).write_bytes(msgspec.json.encode(identity))
 
     entry = cached_folder(cache, "host", key, (_PROGRAM, _IDENTITY), build)
@@ -197,13 +202,12 @@ def _compile(
             "-c",
             main,
             "-o",
-            folder / "kernel.o",
+            folder / _KERNEL,
         ],
         cwd=root,
         scratch=folder,
     )
-    compiler.run([*link_flags, folder / "kernel.o", *objects, "-o", folder / _PROGRAM], cwd=root, scratch=folder)
-    (folder / "kernel.o").unlink()
+    compiler.run([*link_flags, folder / _KERNEL, *objects, "-o", folder / _PROGRAM], cwd=root, scratch=folder)
 
 
 def _runtime_object(compiler: Compiler, flags: Sequence[str], path: Path, cache: Path) -> Path:

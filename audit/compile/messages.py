@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from audit.compile.device_order import KEPT, MAIN, DeviceOrder
+from audit.compile.device_order import MAIN, PTX, DeviceOrder
 
 _MOST_LINES = 20
 _OTHER = re.compile(
@@ -16,8 +16,8 @@ _ATTRIBUTES = re.compile(r"__attribute__\(\((global|device|host|shared|constant|
 
 
 def compiler_errors(text: str, tree: Path, order: DeviceOrder) -> str:
-    """The first errors of a log, without the paths of `tree`, and with the entries instead of the file that has them."""
-    text = text.replace(f"{KEPT}/{Path(MAIN).stem}.ptx", f"PTX of {order.source}")
+    """The first errors of a log, without the paths of `tree`. An entry's name replaces its line in their list."""
+    text = text.replace(PTX, f"PTX of {order.source}")
     plain = text.replace("\0", "").replace(f"{tree}/", "").replace(f"{tree.resolve()}/", "")
     blocks: list[str] = []
     for block in _blocks(_named(plain, order)):

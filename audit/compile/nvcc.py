@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from audit import processes
 from audit.compile import compiler, headers
-from audit.compile.device_order import KEPT, MAIN, Compiled, DeviceOrder
+from audit.compile.device_order import MAIN, PTX, Compiled, DeviceOrder
 from audit.compile.device_sources import leave_out_host_code
 from audit.compile.headers import HeaderSearch
 from audit.compile.messages import compiler_errors
@@ -38,7 +38,6 @@ def compile_by_nvcc(nvcc: Path, tree: Path, order: DeviceOrder) -> Compiled:
     compiled. Raises CompileError for the source, ToolMissing if this nvcc cannot compile for the architecture.
     """
     (tree / MAIN).write_text(_main(order))
-    (tree / KEPT).mkdir(exist_ok=True)
     search = HeaderSearch(tree)
     try:
         return _compile(nvcc, tree, order, search)
@@ -51,18 +50,23 @@ def compile_by_nvcc(nvcc: Path, tree: Path, order: DeviceOrder) -> Compiled:
 
 
 def _compile(nvcc: Path, tree: Path, order: DeviceOrder, search: HeaderSearch) -> Compiled:
+    """The steps of `nvcc -cubin`, with a look at the PTX between them."""
     while True:
-        attempt = _run(nvcc, tree, order, search)
-        if attempt.code == 0:
+        made = _run(nvcc, tree, order, search, ["-ptx", "-MD", "-MF", _DEPENDENCIES, "-o", PTX, MAIN])
+        if made.code == 0:
             break
-        if not search.provided(attempt.errors):
-            _refuse(nvcc, tree, order, search, attempt.errors)
+        if not search.provided(made.errors):
+            _refuse(nvcc, tree, order, search, made.errors)
+    symbols = _take_table(tree, order)
+    assembled = _run(nvcc, tree, order, search, ["-cubin", "-o", _CUBIN, PTX])
+    if assembled.code != 0:
+        _refuse(nvcc, tree, order, search, assembled.errors)
     return Compiled(
         (tree / _CUBIN).read_bytes(),
-        _symbols(tree, order),
+        symbols,
         f"nvcc {_version(nvcc)}",
         order.words,
-        attempt.errors,
+        assembled.errors,
         tuple(search.stubs),
         search.host_libraries,
         tuple(sorted(_read(tree))),
@@ -76,12 +80,10 @@ def _main(order: DeviceOrder) -> str:
     return f"#include {quoted(order.source)}\n{listed}"
 
 
-def _run(nvcc: Path, tree: Path, order: DeviceOrder, search: HeaderSearch) -> Attempt:
+def _run(nvcc: Path, tree: Path, order: DeviceOrder, search: HeaderSearch, step: Sequence[str]) -> Attempt:
     folders = [f"-I{folder}" for folder in (".", PORTABLE, *search.folders, headers.STUBS)]
-    command = [str(nvcc), *order.words, *folders, "-cubin", "--keep", "--keep-dir", KEPT]
-    command += ["-MD", "-MF", _DEPENDENCIES, "-o", _CUBIN, MAIN]
     env = {**os.environ, "TMPDIR": str(tree), "LC_ALL": "C"}
-    done = processes.run_process(command, compiler.TIME_LIMIT, cwd=tree, env=env)
+    done = processes.run_process([str(nvcc), *order.words, *folders, *step], compiler.TIME_LIMIT, cwd=tree, env=env)
     errors = (done.errors + done.output).decode(errors="replace")
     compiler.require_compiler_end("nvcc", done.code, errors)
     return Attempt(done.code or 0, errors)
@@ -91,26 +93,27 @@ def _refuse(nvcc: Path, tree: Path, order: DeviceOrder, search: HeaderSearch, er
     for line in errors.splitlines():
         if line.startswith(_LOCATED) and "gpu architecture" in line:
             raise ToolMissing(
-                f"{nvcc} cannot compile for {order.code_arch} ({line.partition(':')[2].strip()}); set CUDA_HOME to another "
-                "toolkit, or KERNEL_AUDIT_NVCC=none for NVRTC"
+                f"{nvcc} cannot compile for {order.code_arch} ({line.partition(':')[2].strip()}); "
+                "set CUDA_HOME to another toolkit, or KERNEL_AUDIT_NVCC=none for NVRTC"
             )
         if line.startswith(_LOCATED):
             raise CompileError(f"{order.source}: {line}; correct the flags {' '.join(order.flags)}")
     raise CompileError(compiler_errors(errors, tree, order) + search.remark())
 
 
-def _symbols(tree: Path, order: DeviceOrder) -> dict[str, str]:
-    """The name in the PTX of each entry that is an expression."""
+def _take_table(tree: Path, order: DeviceOrder) -> dict[str, str]:
+    """Take the table out of the PTX, as if it had never been there; the name of each entry that it lists."""
     if not order.expressions:
         return {}
-    (ptx,) = (tree / KEPT).glob("*.ptx")
-    names = re.search(rf"\b{_TABLE}\[\d+\] = {{([^}}]*)}}", ptx.read_text())
-    if names is None:
+    text = (tree / PTX).read_text()
+    table = re.search(rf"^[^\n]*\b{_TABLE}\[\d+\] = {{([^}}]*)}};[ \t]*$", text, re.MULTILINE)
+    if table is None:
         raise CompileError(
             f"{order.source}: expected nvcc to name {', '.join(order.expressions)} in its PTX, but it does not; "
             "declare them as kernels (__global__)"
         )
-    return dict(zip(order.expressions, (name.strip() for name in names.group(1).split(",")), strict=True))
+    (tree / PTX).write_text(text[: table.start()] + text[table.end() :])
+    return dict(zip(order.expressions, (name.strip() for name in table.group(1).split(",")), strict=True))
 
 
 def _read(tree: Path) -> list[str]:

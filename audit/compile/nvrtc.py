@@ -67,9 +67,13 @@ typedef unsigned long ulong;
 typedef long int ssize_t;
 """
 _VALUED = ("-Xcompiler", "--compiler-options", "-Xlinker", "-ccbin", "--compiler-bindir", "-t", "--threads", "-L", "-l")
-_HOST_FLAGS = (*_VALUED, "-O", "--optimize", "--expt-", "-expt-", "--extended-lambda", "-extended-lambda", "-m64", "--m64",
-               "--library", "-Xcudafe", "-Werror", "-Wno-deprecated-gpu-targets", "-allow-unsupported-compiler",
-               "--allow-unsupported-compiler", "-forward-unknown", "--forward-unknown", "-W")  # fmt: skip
+_HOST_FLAGS = (
+    *_VALUED, "-O", "--optimize", "--expt-", "-expt-", "--extended-lambda", "-extended-lambda", "-m64", "--m64",
+    "--library", "-Xcudafe", "-Werror", "-W", "-allow-unsupported-compiler", "--allow-unsupported-compiler",
+    "-forward-unknown", "--forward-unknown",
+)  # fmt: skip
+_RENAMED = {"-Xptxas": "--ptxas-options", "-isystem": "-I", "-maxrregcount": "--maxrregcount"}
+_WITH_NEXT = (*_RENAMED, "--ptxas-options", "-I", "-D", "-U", "-include")
 
 
 class Product(msgspec.Struct, frozen=True):
@@ -130,22 +134,18 @@ def _compile(nvrtc: Any, tree: Path, order: DeviceOrder, search: HeaderSearch, o
 
 def nvrtc_words(words: tuple[str, ...]) -> list[str]:
     """The words of nvcc's command line that concern the device, as NVRTC writes them."""
-    kept: list[str] = []
-    skip = False
-    for word in words:
-        if skip:
-            skip = False
-        elif word in _VALUED:
-            skip = True
-        elif word in ("-Xptxas", "--ptxas-options", "-I", "-isystem", "-D", "-U", "-include", "-maxrregcount"):
-            kept.append(
-                {"-Xptxas": "--ptxas-options", "-isystem": "-I", "-maxrregcount": "--maxrregcount"}.get(word, word)
-            )
-            kept[-1] += "=" if kept[-1].startswith("--") else "\0"
+    kept = []
+    left = iter(words)
+    for word in left:
+        if word in _VALUED:
+            next(left, "")
+        elif word in _WITH_NEXT:
+            name = _RENAMED.get(word, word)
+            kept.append(name + ("=" if name.startswith("--") else "") + next(left, ""))
+        elif word.startswith("-isystem"):
+            kept.append(f"-I{word.removeprefix('-isystem').removeprefix('=')}")
         elif not word.startswith(_HOST_FLAGS):
-            joined = kept and kept[-1].endswith(("=", "\0"))
-            word = word.replace("-isystem", "-I", 1) if word.startswith("-isystem") else word
-            kept.append(kept.pop().rstrip("\0") + word if joined else word)
+            kept.append(word)
     return kept
 
 
@@ -180,7 +180,7 @@ def _attempt(nvrtc: Any, tree: Path, order: DeviceOrder, options: list[str]) -> 
 
 def _bytes(size_of: Any, content_of: Any, program: Any) -> bytes:
     _, size = size_of(program)
-    content = b" " * size
+    content = bytes(int(size))
     content_of(program, content)
     return content
 

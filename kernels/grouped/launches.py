@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 
-from audit import Case, Launch, Source, Variant
+from audit import Case, Launch, Variant
 
+from ..paged.source import cuda_source
 from ..paged.storage import addresses, strides
 
 COMPILED_PAGES = (1648, 3296)
@@ -105,7 +106,7 @@ def one_block(
         return split_bytes(case, row_tiles, 8, panel_tiles, in_registers=in_registers)
 
     launches = two_launches(name, 256, lambda _case: 1, shared_bytes, by_page=by_page)
-    return Variant(name, Source(f"kernels/grouped/{folder}/{name}.cu"), launches, parent, note=note)
+    return Variant(name, cuda_source(f"kernels/grouped/{folder}/{name}.cu"), launches, parent, note=note)
 
 
 def eight_warps(
@@ -121,4 +122,4 @@ def eight_warps(
         merge_threads=lambda _case: 64,
         merge_parts=lambda case: case.dim // 64,
     )
-    return Variant(name, Source(f"kernels/grouped/{folder}/{name}.cu"), launches, parent, note=note)
+    return Variant(name, cuda_source(f"kernels/grouped/{folder}/{name}.cu"), launches, parent, note=note)

@@ -1,8 +1,9 @@
 """The variants of the grouped operator, each with its parent and its launches."""
 
-from audit import Source, Variant
+from audit import Variant
 
 from ..admission import ADMISSIONS, closed_variants, with_admissions
+from ..paged.source import cuda_source
 from .launches import (
     chunk_bytes,
     control_bytes,
@@ -17,7 +18,7 @@ from .launches import (
 
 _CONTROL = Variant(
     "control",
-    Source("kernels/grouped/control.cu"),
+    cuda_source("kernels/grouped/control.cu"),
     two_launches("control", 128, row_tiles, control_bytes),
     note="one block for each 16-row tile of a split, each reading K and V again; scalar loads",
 )
@@ -25,7 +26,7 @@ _CONTROL = Variant(
 _STAGED = (
     Variant(
         "vector_loads",
-        Source("kernels/grouped/staged/vector_loads.cu"),
+        cuda_source("kernels/grouped/staged/vector_loads.cu"),
         two_launches("vector_loads", 128, row_tiles, lambda case: split_bytes(case, 1, 4)),
         parent="control",
         note="16-byte loads where strides and base allow, 8-byte or single bytes otherwise",
@@ -39,7 +40,7 @@ _STAGED = (
 _DIRECT = (
     Variant(
         "direct_fragments",
-        Source("kernels/grouped/direct/direct_fragments.cu"),
+        cuda_source("kernels/grouped/direct/direct_fragments.cu"),
         two_launches(
             "direct_fragments", 128, row_tiles, chunk_bytes, by_page=True, merge_threads=lambda case: case.dim
         ),

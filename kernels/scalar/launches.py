@@ -3,8 +3,9 @@
 import dataclasses
 from collections.abc import Callable
 
-from audit import Case, Launch, Source, Variant
+from audit import Case, Launch, Variant
 
+from ..paged.source import cuda_source
 from ..paged.storage import addresses, strides
 
 _PARTITIONS, _THREADS = 256, 256
@@ -31,7 +32,7 @@ def two_launches(
 def bytewise(name: str, parent: str, note: str, shared_bytes: int = 0) -> Variant:
     """A variant whose threads load K and V a byte at a time, one block for all heads of a partition."""
     launches = two_launches(name, shared_bytes=shared_bytes)
-    return Variant(name, Source(f"kernels/scalar/bytewise/{name}.cu"), launches, parent, note=note)
+    return Variant(name, cuda_source(f"kernels/scalar/bytewise/{name}.cu"), launches, parent, note=note)
 
 
 def streamed(
@@ -59,4 +60,4 @@ def streamed(
             dataclasses.replace(reducer, grid=(case.heads, case.dim // 32)),
         )
 
-    return Variant(name, Source(f"kernels/scalar/{folder}/{name}.cu"), launches, parent, note=note)
+    return Variant(name, cuda_source(f"kernels/scalar/{folder}/{name}.cu"), launches, parent, note=note)

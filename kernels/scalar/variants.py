@@ -1,13 +1,14 @@
 """The variants of the scalar operator, each with its parent and its launches."""
 
-from audit import Source, Variant
+from audit import Variant
 
 from ..admission import ADMISSIONS, closed_variants, with_admissions
+from ..paged.source import cuda_source
 from .launches import bytewise, streamed, two_launches
 
 _CONTROL = Variant(
     "control",
-    Source("kernels/scalar/control.cu"),
+    cuda_source("kernels/scalar/control.cu"),
     two_launches("control", block_a_head=True),
     note="one block a head of a partition",
 )

@@ -4,7 +4,8 @@
 // exact and holds rubbish, launches during a capture run only when the graph does, an error stays.
 // FAKE_CUDA: `none` has no device, `small` 8 MiB of memory; `fork` and `shortcut` capture graphs that are no chains,
 // `foreign` one whose functions are another module's; `stale` replays that do nothing, `short` a graph without its last
-// launch, `forgetful` one that forgets the shared memory, so that its kernels crash and the plain ones do not.
+// launch, `forgetful` one that forgets the shared memory and the attributes, so that its kernels crash and the plain
+// ones do not.
 #include <cuda.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -31,7 +32,7 @@ static const Kernel kernels[] = {
 
 typedef struct {
   const Kernel* kernel;
-  unsigned grid[3], block[3], shared;
+  unsigned grid[3], block[3], shared, cooperative, cluster[3];
   unsigned char values[8][8];
 } Launch;
 
@@ -172,6 +173,7 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
 }
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   (void)function;
+  if (attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) return CUDA_SUCCESS;
   return attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES && value <= 232448 ? CUDA_SUCCESS
                                                                                        : CUDA_ERROR_INVALID_VALUE;
 }
@@ -206,14 +208,41 @@ CUresult cuEventSynchronize(CUevent event) { return (void)event, sticky; }
 CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
   return (void)from, (void)to, *milliseconds = 1, CUDA_SUCCESS;
 }
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                        unsigned shared, CUstream stream, void** parameters, void** extra) {
-  if (extra || stream != (CUstream)&captured || bx * by * bz > 1024) return CUDA_ERROR_INVALID_VALUE;
-  Launch launch = {(const Kernel*)function, {gx, gy, gz}, {bx, by, bz}, shared, {{0}}};
+CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+  const CUlaunchConfig c = *config;
+  if (extra || c.hStream != (CUstream)&captured || c.blockDimX * c.blockDimY * c.blockDimZ > 1024)
+    return CUDA_ERROR_INVALID_VALUE;
+  Launch launch = {(const Kernel*)function,
+                   {c.gridDimX, c.gridDimY, c.gridDimZ},
+                   {c.blockDimX, c.blockDimY, c.blockDimZ},
+                   c.sharedMemBytes, 0, {0, 0, 0}, {{0}}};
+  for (unsigned i = 0; i < c.numAttrs; ++i)
+    if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE)
+      launch.cooperative = (unsigned)c.attrs[i].value.cooperative;
+    else if (c.attrs[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+      memcpy(launch.cluster, &c.attrs[i].value.clusterDim, sizeof launch.cluster);
+    else
+      return CUDA_ERROR_INVALID_VALUE;
+  for (int i = 0; i < 3; ++i)
+    if (launch.cluster[i] && launch.grid[i] % launch.cluster[i]) return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+  if (launch.cooperative && launch.grid[0] > 132) return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
   for (int i = 0; i < launch.kernel->count; ++i) memcpy(launch.values[i], parameters[i], launch.kernel->sizes[i]);
   if (!capturing) run(&launch);
   else if (captured.count < kMaxLaunches) captured.launches[captured.count++] = launch;
   return sticky && !capturing ? CUDA_SUCCESS : sticky;  // what a kernel did shows when it is waited for
+}
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                        unsigned shared, CUstream stream, void** parameters, void** extra) {
+  const CUlaunchConfig config = {gx, gy, gz, bx, by, bz, shared, stream, 0, 0};
+  return cuLaunchKernelEx(&config, function, parameters, extra);
+}
+CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, CUlaunchAttributeID id, CUlaunchAttributeValue* value) {
+  const Launch* l = (const Launch*)node;
+  memset(value, 0, sizeof *value);
+  if (id == CU_LAUNCH_ATTRIBUTE_COOPERATIVE) value->cooperative = (int)l->cooperative;
+  else if (id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) memcpy(&value->clusterDim, l->cluster, sizeof l->cluster);
+  else return CUDA_ERROR_INVALID_VALUE;
+  return CUDA_SUCCESS;
 }
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode) {
   (void)stream, capturing = 1, captured.count = 0;
@@ -228,7 +257,10 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph* graph) {
     fprintf(file, "%g", (double)*first), fclose(file);
   }
   if (is("short")) captured.count -= 1;
-  for (size_t i = 0; i < captured.count && is("forgetful"); ++i) captured.launches[i].shared = 0;
+  for (size_t i = 0; i < captured.count && is("forgetful"); ++i) {
+    Launch* const l = &captured.launches[i];
+    l->shared = l->cooperative = l->cluster[0] = l->cluster[1] = l->cluster[2] = 0;
+  }
   Graph* const done = malloc(sizeof *done);
   *done = captured;
   return (void)stream, capturing = 0, *graph = (CUgraph)done, CUDA_SUCCESS;

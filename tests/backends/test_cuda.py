@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -193,6 +195,36 @@ def test_a_crash_in_the_graph_alone_is_the_outcome(
     (outcome,) = cuda.run(tmp_path, written, fake, 60, BOTH)
     assert isinstance(outcome, Crashed)
     assert (outcome.kind, outcome.message[:12]) == ("memory", "as a graph: ")
+
+
+ATTRIBUTES = [{"cluster": (2,)}, {"cluster": (2, 1, 1)}, {"cooperative": True}, {"cluster": (4,), "cooperative": True}]
+
+
+@pytest.mark.parametrize("attributes", ATTRIBUTES, ids=str)
+def test_attributes_of_a_launch_arrive(
+    fake: CubinBuild, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attributes: dict[str, Any]
+) -> None:
+    """In plain launches and in a graph, which is looked at once it is captured."""
+    written = lay(tmp_path, [dataclasses.replace(SCALE, **attributes)])
+    for outcome in cuda.run(tmp_path, written, fake, 60, BOTH):
+        np.testing.assert_array_equal(snapshot(outcome, written, "live", "y").data.view(np.float32), X * 2)
+    monkeypatch.setenv("FAKE_CUDA", "forgetful")
+    (outcome,) = cuda.run(tmp_path, written, fake, 60, BOTH)
+    assert isinstance(outcome, Crashed)
+    assert outcome.kind == "launch"
+    assert "of scale in the captured graph, but its node has none" in outcome.message
+
+
+@pytest.mark.parametrize(
+    ("attributes", "blocks"), [({"cluster": (3,)}, 8), ({"cooperative": True}, 1000)], ids=["cluster", "cooperative"]
+)
+def test_attributes_that_the_device_refuses(
+    fake: CubinBuild, tmp_path: Path, attributes: dict[str, Any], blocks: int
+) -> None:
+    written = lay(tmp_path, [dataclasses.replace(SCALE, grid=(blocks,), **attributes)])
+    outcome = replay(tmp_path, written, fake)
+    assert isinstance(outcome, Crashed)
+    assert outcome.kind == "launch"
 
 
 @pytest.mark.parametrize("mode", MODES)

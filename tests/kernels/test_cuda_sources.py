@@ -89,7 +89,9 @@ def test_every_variant_compiles_with_what_it_launches(operator: str, variant: st
         launches = launches[:1]
     entries = list(dict.fromkeys(launch.entry for launch in launches))
     try:
-        built = compile_cubin(ROOT, ROOT / kernel.code.path, entries, arch=arch, defines=kernel.code.defines)
+        built = compile_cubin(
+            ROOT, ROOT / kernel.code.path, entries, arch=arch, defines=kernel.code.defines, flags=kernel.code.flags
+        )
     except ToolMissing as missing:
         pytest.skip(str(missing))
     assert list(built.symbols) == entries

@@ -80,9 +80,9 @@ def test_audit_run_tells_the_wrong_numbers(tmp_path: Path, audit: Callable[..., 
     assert audit(project, "run", "--shape", "layernorm", "--variant", "control").code == 0
 
 
-def test_nvidias_compiler_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    # NVRTC would need <nv/target> beside CUDA's cooperative_groups.h; nvcc brings it.
-    monkeypatch.setattr("audit.compile.cuda._cuda_core", lambda: None)
+@pytest.mark.parametrize("nvcc", ["", "none"])
+def test_nvidias_compilers_take_it(monkeypatch: pytest.MonkeyPatch, nvcc: str) -> None:
+    monkeypatch.setenv("KERNEL_AUDIT_NVCC", nvcc)
     entries = ["layernorm_control", "layernorm_hasty"]
     try:
         assert list(compile_cubin(FOLDER, FOLDER / SOURCE, entries).symbols) == entries

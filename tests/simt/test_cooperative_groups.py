@@ -43,9 +43,9 @@ def program() -> HostBuild:
     return build("elsewhere", ENTRIES)
 
 
-def test_nvidias_compiler_takes_the_same_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    # NVRTC would need <nv/target> beside CUDA's cooperative_groups.h; nvcc brings it.
-    monkeypatch.setattr("audit.compile.cuda._cuda_core", lambda: None)
+@pytest.mark.parametrize("nvcc", ["", "none"])
+def test_nvidias_compilers_take_the_same_text(monkeypatch: pytest.MonkeyPatch, nvcc: str) -> None:
+    monkeypatch.setenv("KERNEL_AUDIT_NVCC", nvcc)
     try:
         built = compile_cubin(FOLDER, FOLDER / "elsewhere.cu", ENTRIES)
     except ToolMissing as missing:

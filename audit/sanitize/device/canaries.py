@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from audit.compile.cuda import CubinBuild
+from audit.compile.cubin_build import CubinBuild
 from audit.records.sanitize import Canary, Observation, Tool
 from audit.sanitize.canaries import planted
 from audit.sanitize.canaries.planted import FOLDER, CanaryKernel

@@ -22,7 +22,7 @@ import msgspec
 from audit import processes
 from audit.backends import child
 from audit.bundle import MANIFEST, Bundle
-from audit.compile.cuda import CubinBuild
+from audit.compile.cubin_build import CubinBuild
 from audit.errors import MachineError, ToolMissing
 from audit.records.sanitize import Observation, Tool, ToolFinding, ToolRecord
 from audit.sanitize.device import output as compute_output

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from pathlib import Path
 
 from audit import processes
 from audit.backends import cuda
 from audit.bundle import Bundle
-from audit.compile.cuda import CubinBuild, compile_cubin
+from audit.compile.cuda import compile_cubin
+from audit.compile.device import build_device
 from audit.compile.identity import BuildIdentity
-from audit.errors import PlanError
 from audit.records.sanitize import Canary, Observation, Tool, ToolRecord
 from audit.sanitize.canaries.planted import FOLDER
 from audit.sanitize.device import canaries as compute_canaries
 from audit.sanitize.device import compute_sanitizer
 from audit.sanitize.device.compute_sanitizer import Installation, Work
-from audit.spec import Binary, Variant
+from audit.spec import Variant
 
 
 class DeviceEngine:
@@ -45,14 +44,9 @@ class DeviceEngine:
     ) -> list[tuple[Observation, BuildIdentity]]:
         """Run all bundles in one process, then each in its own unless all were clean. Apart from line info the builds
         are those of a run."""
-        if isinstance(variant.code, Binary):
-            raise PlanError(
-                f"variant {variant.name}: a frozen host program cannot run on a GPU; "
-                "select other variants with --variant"
-            )
-        source, arch, defines = root / variant.code.path, self._device.arch, tuple(variant.code.defines.items())
         works = [
-            Work(folder, bundle, _cubin(root, source, bundle.entries, arch, defines)) for folder, bundle in bundles
+            Work(folder, bundle, build_device(root, variant, bundle.entries, self._device.arch, line_info=True))
+            for folder, bundle in bundles
         ]
         observations = compute_sanitizer.run_together(tool, self._installed, works, limit) if len(works) > 1 else None
         if observations is None:
@@ -66,10 +60,3 @@ class DeviceEngine:
     def abort(self) -> None:
         """Kill every tool that is running now, with its target."""
         processes.abort()
-
-
-@lru_cache(maxsize=64)
-def _cubin(
-    root: Path, source: Path, entries: tuple[str, ...], arch: str, defines: tuple[tuple[str, str], ...]
-) -> CubinBuild:
-    return compile_cubin(root, source, entries, arch=arch, defines=dict(defines), line_info=True)

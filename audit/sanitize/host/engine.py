@@ -9,7 +9,7 @@ from audit.backends import child
 from audit.bundle import Bundle
 from audit.compile.host import HostBuild, build_host
 from audit.compile.identity import BuildIdentity
-from audit.errors import PlanError
+from audit.errors import CompileError, PlanError
 from audit.records.sanitize import Canary, Observation, Tool, ToolRecord
 from audit.sanitize.canaries import planted
 from audit.sanitize.canaries.planted import CanaryKernel
@@ -17,7 +17,7 @@ from audit.sanitize.host import output as host_output
 from audit.sanitize.host import tools as host
 from audit.sanitize.verdict import canary as judged
 from audit.scratch import scratch_folder
-from audit.spec import Binary, Variant
+from audit.spec import Binary, Machine, Variant
 
 
 class HostEngine:
@@ -74,6 +74,8 @@ class HostEngine:
                 f"variant {variant.name}: a frozen program has no source to build for a sanitizer; "
                 "select other variants with --variant"
             )
+        if isinstance(code, Machine):
+            raise CompileError(f"{code.path}: this is compiled GPU code, which a CPU cannot run; use --device cuda")
         build = build_host(
             root,
             root / code.path,

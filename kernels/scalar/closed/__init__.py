@@ -3,9 +3,10 @@
 Only this folder holds what they alone need. Delete it, and every other variant stays as it is.
 """
 
-from audit import Source, Variant
+from audit import Variant
 
 from ...admission import SCALAR_UNADMITTED, Admission, with_admissions
+from ...paged.source import cuda_source
 from ..launches import streamed, two_launches
 
 _ADMISSIONS = {
@@ -23,7 +24,7 @@ _ADMISSIONS = {
 def _by_head(name: str, note: str) -> Variant:
     """A variant with one block for each head of a partition, as control has it."""
     launches = two_launches(name, block_a_head=True)
-    return Variant(name, Source(f"kernels/scalar/closed/{name}.cu"), launches, "control", note=note)
+    return Variant(name, cuda_source(f"kernels/scalar/closed/{name}.cu"), launches, "control", note=note)
 
 
 VARIANTS = with_admissions(

@@ -21,6 +21,7 @@ from audit.backends.child import NO_ROOM
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
 from audit.backends.launches import LaunchError, Launches, LaunchEvent, load_kernels, unload
 from audit.backends.memory import DeviceBuffers, StrayWrite
+from audit.backends.shared_poison import HIGH, NAN, SharedPoison
 from audit.bundle import MANIFEST, Bundle
 from audit.compile.identity import fnv1a64
 
@@ -55,6 +56,7 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     driver = Driver()
     try:
         driver.enter()
+        shared = SharedPoison(driver)
         kernels = load_kernels(driver, cubin, {entry: order.symbols[entry] for entry in bundle.entries})
         buffers = DeviceBuffers(driver, folder, bundle.slots)
         launches = Launches(driver, kernels, buffers)
@@ -75,12 +77,13 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
         if mode == "graph":  # captured once, before any step loads its inputs: one graph serves all steps
             launches.capture()
             execute = launches.replay
-        for step in bundle.steps:
+        for index, step in enumerate(bundle.steps):
             report(f"step {step.name}")
             for name, file in step.loads.items():
                 buffers.load(name, file)
             for name, word in step.poison.items():
                 buffers.fill(name, bytes.fromhex(word))
+            shared.fill((NAN, HIGH)[(index + (bundle.schedule_seed != 0) + (mode == "graph")) % 2])
             execute(on_end)
             for name, file in order.saves[mode][step.name].items():
                 buffers.save(name, file)

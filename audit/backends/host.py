@@ -59,6 +59,7 @@ def _script(bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]],
     lines += [f"buffer {slot.name} {slot.file} {slot.offset} {slot.size}" for slot in bundle.slots]
     for step in bundle.steps:
         lines.append(f"step {step.name}")
+        lines += [f"repeat {bundle.repeats}"] if bundle.repeats > 1 else []
         lines += [f"load {name} {file}" for name, file in step.loads.items()]
         lines += [f"fill {name} {_little_endian(word)}" for name, word in step.poison.items()]
         for launch in bundle.launches:
@@ -67,6 +68,7 @@ def _script(bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]],
             lines.append(
                 f"launch {entries.index(launch.entry)} {extents} {launch.shared_bytes} {len(launch.args)} {args}"
             )
+        lines += ["end"] if bundle.repeats > 1 else []
         lines += [f"save {name} {path.name}" for name, path in files[step.name].items()]
     return "\n".join(lines) + "\n"
 

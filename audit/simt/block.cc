@@ -57,7 +57,7 @@ void Block::run(const Grid& grid, std::uint64_t number) {
   active_warps_ = 0;
 
   stacks_.reserve(threads_);
-  shared_.begin_block(grid.shared_bytes, target.shared_limit);
+  shared_.begin_block(grid.shared_bytes, target.shared_limit, grid.poison);
   for (unsigned first = 0; first < threads_; first += kLanes) {
     Warp& warp = warps_[first / kLanes];
     const unsigned lanes = threads_ - first < kLanes ? threads_ - first : kLanes;
@@ -268,6 +268,18 @@ std::uint32_t Block::converge(Site site) {
   return static_cast<std::uint32_t>(slot.result);
 }
 
+// Some of `lanes`, at random; not all, unless there is only one.
+std::uint32_t Block::part_of(std::uint32_t lanes) {
+  std::uint32_t part = 0;
+  for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+    random_ ^= random_ << 13;
+    random_ ^= random_ >> 7;
+    random_ ^= random_ << 17;
+    if ((random_ >> 32 & 1) != 0) part |= rest & (~rest + 1);
+  }
+  return part == 0 || part == lanes ? lanes & (~lanes + 1) : part;
+}
+
 // No lane of the warp can run. The lanes that called __activemask at one place are the active ones of a converged warp.
 void Block::release_converging(unsigned number) {
   Warp& warp = warps_[number];
@@ -275,6 +287,8 @@ void Block::release_converging(unsigned number) {
   std::uint32_t together = 0;
   for (unsigned other = 0; other < kLanes; ++other)
     if ((warp.converging & bit(other)) != 0 && same_site(warp.slots[other].site, site)) together |= bit(other);
+  // A GPU may run the lanes of a branch in parts. With a random schedule it does, where other lanes are elsewhere.
+  if (random_ != 0 && together != (warp.present & ~warp.exited)) together = part_of(together);
   for (unsigned other = 0; other < kLanes; ++other)
     if ((together & bit(other)) != 0) warp.slots[other].result = together;
   warp.converging &= ~together;

@@ -32,6 +32,7 @@ struct Grid {
   uint3 threads;
   unsigned shared_bytes;
   std::uint64_t seed;  // 0: in order
+  unsigned poison;     // the kind in shared memory and in lanes that nobody names
 };
 
 // A lane is in exactly one of: running, ready, at_barrier, in_named, in_collective, converging, exited.
@@ -88,6 +89,7 @@ class Block : private Watch {  // a base class, so that an empty Watch takes no 
 #endif
   }
   unsigned thread() const { return current_; }
+  const Grid& grid() const { return *grid_; }
 
  private:
   static void fiber_main();
@@ -108,6 +110,7 @@ class Block : private Watch {  // a base class, so that an empty Watch takes no 
   void count_named(unsigned warp);
   void leave_named(unsigned warp);
   void release_converging(unsigned warp);
+  std::uint32_t part_of(std::uint32_t lanes);
   unsigned next_thread();
   unsigned pick_bit(std::uint32_t bits, unsigned after);
   void enter(unsigned thread);

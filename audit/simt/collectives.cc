@@ -89,12 +89,19 @@ void trap(Site site) {
   fail(Failure::assertion, "%s%s:%d: __trap()", where, site.file, site.line);
 }
 
+void exceeded_launch_bounds(Site site, unsigned threads) {
+  const Grid& grid = current_block()->grid();
+  fail(Failure::launch, "kernel %s: expected at most %u threads a block (__launch_bounds__ at %s:%d), but the launch has "
+       "%u; a GPU refuses it", grid.kernel->name, threads, site.file, site.line,
+       grid.threads.x * grid.threads.y * grid.threads.z);
+}
+
 void after_atomic(bool contended) {
   if (Block* block = current_block()) block->after_atomic(contended);
 }
 
 std::uint64_t shuffle(Shuffle kind, std::uint32_t mask, std::uint64_t value, unsigned argument, int width,
-                      std::uint64_t poison, Site site) {
+                      const std::uint64_t (&poison)[kPoisonKinds], Site site) {
   Block& block = *current_block();
   const Collective& collective = shuffles[static_cast<unsigned>(kind)];
   if (width < 1 || width > 32 || (width & (width - 1)) != 0)
@@ -103,7 +110,7 @@ std::uint64_t shuffle(Shuffle kind, std::uint32_t mask, std::uint64_t value, uns
   LaneSlot slot{};
   slot.argument = source_lane(kind, block.lane(), argument, static_cast<unsigned>(width));
   slot.value = value;
-  slot.result = poison;
+  slot.result = poison[block.grid().poison];
   slot.site = site;
   return block.collective(collective, mask, slot);
 }

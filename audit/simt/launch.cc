@@ -1,5 +1,7 @@
 #include "launch.h"
 
+#include "read_only.h"
+
 #include <algorithm>
 #include <atomic>
 #include <numeric>
@@ -70,6 +72,7 @@ void Launcher::run(const Grid& grid) {
     for (std::uint64_t k = next++; k < blocks; k = next++) block.run(grid, order(k));
   };
   Watch::begin_launch();
+  begin_read_only_tracking();
   std::vector<std::thread> others;
   try {
     for (unsigned i = 1; i < count; ++i) others.emplace_back(work, std::ref(*workers_[i]));
@@ -77,6 +80,7 @@ void Launcher::run(const Grid& grid) {
   }
   work(*workers_[0]);
   for (std::thread& other : others) other.join();
+  end_read_only_tracking();
   Watch::end_launch();
 }
 

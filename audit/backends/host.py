@@ -13,12 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from audit.backends import child
-from audit.backends.outcome import Outcome
+from audit.backends.outcome import Outcome, TimedOut
+from audit.backends.places import with_lines
 from audit.bundle import Argument, Bundle
 from audit.compile.host import HostBuild
 from audit.errors import MachineError
 
 _SCRIPT, _REPORT = "host.script", "host.report"
+_REPORTING = 2.0  # seconds before the time limit, at which the program says where its threads are
 
 
 def run(
@@ -43,8 +45,11 @@ def run(
             "allows it (not mounted noexec)"
         )
     files = bundle.copies(folder)
-    (folder / _SCRIPT).write_text(_script(bundle, build, files, threads, errors))
-    return child.execute([*under, build.executable, folder / _SCRIPT], folder / _REPORT, files, limit, env)
+    (folder / _SCRIPT).write_text(_script(bundle, build, files, threads, errors, limit))
+    outcome = child.execute([*under, build.executable, folder / _SCRIPT], folder / _REPORT, files, limit, env)
+    if isinstance(outcome, TimedOut):
+        return TimedOut(outcome.limit, with_lines(outcome.after, build.executable))
+    return outcome
 
 
 def host_report(folder: Path) -> list[str]:
@@ -52,10 +57,13 @@ def host_report(folder: Path) -> list[str]:
     return child.reported(folder / _REPORT)
 
 
-def _script(bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]], threads: int, errors: str) -> str:
+def _script(
+    bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]], threads: int, errors: str, limit: float
+) -> str:
     entries = build.identity.entries
     lines = ["kernel-audit-host 1", *([f"errors {errors}"] if errors else [])]
     lines += [f"report {_REPORT}", f"threads {threads}", f"seed {bundle.schedule_seed}"]
+    lines.append(f"limit {max(1, int(1000 * (limit - min(_REPORTING, limit / 5))))}")
     lines += [f"buffer {slot.name} {slot.file} {slot.offset} {slot.size}" for slot in bundle.slots]
     for step in bundle.steps:
         lines.append(f"step {step.name}")

@@ -35,6 +35,7 @@ const char* kind_name(Failure kind) {
     case Failure::assertion: return "assert";
     case Failure::memory: return "memory";
     case Failure::room: return "room";
+    case Failure::wait: return "wait";
     case Failure::unsupported: return "unsupported";
   }
   return "script";

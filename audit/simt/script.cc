@@ -19,6 +19,7 @@
 
 #include "buffers.h"
 #include "launch.h"
+#include "watchdog.h"
 
 namespace simt {
 namespace {
@@ -60,6 +61,7 @@ class Script {
     if (command == "report") open_report(word("a file").c_str()), report_identity();
     else if (command == "errors") errors();
     else if (command == "threads") threads();
+    else if (command == "limit") set_time_limit(number<unsigned>("milliseconds"));
     else if (command == "seed") seed_ = number<std::uint64_t>("a seed");
     else if (command == "buffer") buffer();
     else if (command == "step") report_line("step %s", word("a name").c_str()), ++steps_;

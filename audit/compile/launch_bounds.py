@@ -20,7 +20,7 @@ class BoundsMacro(msgspec.Struct, frozen=True):
 
     name: str
     parameters: tuple[str, ...] | None
-    bounds: tuple[str, ...]
+    bounds: tuple[Token, ...]
 
 
 def bounds_macros(texts: Iterable[str]) -> tuple[BoundsMacro, ...]:
@@ -38,7 +38,9 @@ def bounds_macros(texts: Iterable[str]) -> tuple[BoundsMacro, ...]:
             if words[2].text == "(" and words[2].start == words[1].end:
                 parameters = tuple(word.text for word in words[3 : _matching(words, 2)] if word.kind == "name")
             inner = words[at + 2 : _matching(words, at + 1)]
-            found.append(BoundsMacro(words[1].text, parameters, tuple(word.text for word in inner)))
+            if any(word.text == "{" for word in words[at:]):  # the macro is a whole kernel, which checks for itself
+                continue
+            found.append(BoundsMacro(words[1].text, parameters, tuple(inner)))
     return tuple(found)
 
 
@@ -51,7 +53,7 @@ def bounds_checks(
     for at, word in enumerate(words):
         if word.kind != "name" or (word.text != _BOUNDS and word.text not in by_name):
             continue
-        bounds, behind = _bounds(source, words, at, by_name)
+        bounds, behind = _bounds(words, at, by_name)
         brace = _body(words, behind)
         if bounds and brace is not None:
             place = f"{quoted_name}, {line_of(source, word.start)}"
@@ -60,31 +62,41 @@ def bounds_checks(
     return edits
 
 
-def _bounds(source: str, words: Sequence[Token], at: int, macros: Mapping[str, BoundsMacro]) -> tuple[str, int]:
+def _bounds(words: Sequence[Token], at: int, macros: Mapping[str, BoundsMacro]) -> tuple[str, int]:
     """The bounds as one line of C++, and the index of the token behind them."""
     macro = macros.get(words[at].text)
     if macro is not None and macro.parameters is None:
-        return " ".join(macro.bounds), at + 1
+        return _joined(macro.bounds), at + 1
     if at + 1 == len(words) or words[at + 1].text != "(":
         return "", at + 1
     close = _matching(words, at + 1)
     inner = words[at + 2 : close]
     if macro is None:
-        return " ".join(word.text for word in inner), close + 1
+        return _joined(inner), close + 1
     given = dict(zip(macro.parameters or (), _arguments(inner), strict=False))
-    return " ".join(given.get(text, text) for text in macro.bounds), close + 1
+    return _joined(macro.bounds, given), close + 1
+
+
+def _joined(words: Sequence[Token], given: Mapping[str, str] = {}) -> str:
+    """The tokens on one line; those that touch still do, as in `::`."""
+    text, end = "", -1
+    for word in words:
+        text += ("" if word.start == end else " ") + given.get(word.text, word.text)
+        end = word.end
+    return text.strip()
 
 
 def _arguments(words: Sequence[Token]) -> list[str]:
     """The arguments of a macro's call, which commas outside brackets separate."""
-    arguments, depth = [""], 0
+    arguments: list[list[Token]] = [[]]
+    depth = 0
     for word in words:
         depth += (word.text in _OPENING) - (word.text in _CLOSING)
         if word.text == "," and depth == 0:
-            arguments.append("")
+            arguments.append([])
         else:
-            arguments[-1] += f" {word.text}"
-    return [f"({argument.strip()})" for argument in arguments]
+            arguments[-1].append(word)
+    return [f"({_joined(argument)})" for argument in arguments]
 
 
 def _body(words: Sequence[Token], at: int) -> int | None:

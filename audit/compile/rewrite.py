@@ -39,9 +39,7 @@ LEFT_OUT = "is not here for the CPU and was left out"
 
 
 @lru_cache(maxsize=256)  # every variant and case rewrites the same texts
-def rewrite(
-    source: str, name: str, foreign: frozenset[str] = frozenset(), macros: tuple[BoundsMacro, ...] = ()
-) -> str:
+def rewrite(source: str, name: str, foreign: frozenset[str] = frozenset(), macros: tuple[BoundsMacro, ...] = ()) -> str:
     """The source for the host, below a `#line` that names it; `name` is its path in messages.
 
     `foreign` are its quoted includes that are no file of the project, `macros` those of the whole program that hold
@@ -54,10 +52,11 @@ def rewrite(
     edits += bounds_checks(source, quoted(name), words, macros)
     for token in (word for word in words if word.kind == "directive"):
         edits += _include(token, source, name, foreign)
-        if "__shared__" in token.text or "asm" in token.text:
+        if any(word in token.text for word in ("__shared__", "asm", "__launch_bounds__")):
             body = list(tokens(source, *_macro_body(source, token, name)))
             edits += _edits(source, name, body, count=len(edits), inside=True)
             edits += _assembly(source, body)
+            edits += bounds_checks(source, quoted(name), body, macros)
     text, position = [f"#line 1 {quoted(name)}\n"], 0
     for start, end, replacement in sorted(edits):
         text += [source[position:start], replacement]

@@ -24,7 +24,7 @@
 namespace simt {
 namespace {
 
-constexpr std::chrono::milliseconds kRepeating{400};  // after so long no further repetition begins, but the last
+constexpr std::chrono::milliseconds kRepeating{200};  // after so long no further repetition begins
 
 const char* expected_argument(ArgumentKind kind) {
   switch (kind) {
@@ -175,29 +175,26 @@ class Script {
 
     launcher_->run(grid);
     std::fflush(stdout);
-    if (rehearsal_) return;
+    if (repetition_ > 0) return;
     const unsigned long long blocks = static_cast<unsigned long long>(grid.blocks.x) * grid.blocks.y * grid.blocks.z;
     report_line("launch %u %s %llu %u", index, kernel.name, blocks, grid.threads.x * grid.threads.y * grid.threads.z);
   }
 
-  // Executes the lines since `repeat`. Only the last time counts: the others prepare what a kernel keeps from launch to
-  // launch. A repetition that would begin too late is left out.
+  // Executes the lines since `repeat` so often; what the last time leaves counts. The report has the launches of the
+  // first. A repetition that would begin too late is left out.
   void repeat() {
     if (repeats_ == 0) wrong("`end` without `repeat`");
     const unsigned wanted = repeats_;
     const int end = number_;
     const auto began = std::chrono::steady_clock::now();
     repeats_ = 0;
-    for (repetition_ = 0; rehearsal_ || repetition_ == 0; ++repetition_) {
-      const bool late = std::chrono::steady_clock::now() - began > kRepeating;
-      rehearsal_ = repetition_ + 1 < wanted && !late;
+    do {
       for (const auto& [number, line] : repeated_) {
         number_ = number - 1;
         run_line(line);
       }
-      if (!rehearsal_) break;
-    }
-    report_line("repeated %u", repetition_ + 1);
+    } while (++repetition_ < wanted && std::chrono::steady_clock::now() - began < kRepeating);
+    report_line("repeated %u", repetition_);
     repetition_ = 0;
     number_ = end;
     at_ = words_.size();
@@ -270,7 +267,6 @@ class Script {
   unsigned steps_ = 0;
   unsigned repeats_ = 0;     // how often the lines that follow will run, up to `end`
   unsigned repetition_ = 0;  // the one that runs
-  bool rehearsal_ = false;
   std::vector<std::pair<int, std::string>> repeated_;
   std::unique_ptr<Launcher> launcher_ = std::make_unique<Launcher>(1);
   std::map<std::string, Buffer> buffers_;

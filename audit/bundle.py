@@ -63,6 +63,7 @@ class Bundle(msgspec.Struct, frozen=True):
     launches: tuple[BundledLaunch, ...]
     steps: tuple[BundledStep, ...]
     schedule_seed: int = 0
+    repeats: int = 1  # of each step with all its loads and poison, in one process; what the last leaves counts
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -93,9 +94,10 @@ class Arm(msgspec.Struct, frozen=True):
     poison: PoisonKind = "nan"
     schedule_seed: int = 0  # 0: in order
     shift: int = 0  # bytes by which every buffer is moved
+    repeats: int = 1  # how often each step runs, before it counts: what a kernel keeps may go wrong at a later launch
 
 
-FIRST, AGAIN = Arm("first"), Arm("again", "high", schedule_seed=20_011, shift=768)
+FIRST, AGAIN = Arm("first"), Arm("again", "high", schedule_seed=20_011, shift=768, repeats=16)
 _LOW_STEP = "restore"
 """Its bytes must be those of `live`, so that it is the place for the third kind of poison."""
 
@@ -130,6 +132,7 @@ def write_bundle(
             for index, (name, changes) in enumerate(steps.items())
         ),
         schedule_seed=arm.schedule_seed,
+        repeats=arm.repeats,
     )
     if not bundle.launches or not bundle.steps:
         raise ProjectError(f"variant {variant.name}, case {case.id}: expected at least one launch and one step")

@@ -22,6 +22,7 @@ NO_ROOM = 74
 """The exit code of a program that could not write: its report, or the copy of a buffer."""
 
 _MESSAGE_LIMIT, _SHOWN = 2000, 200
+_WAIT = "error wait "
 _LAUNCH = re.compile(r"\d+ (?P<entry>.+) (?P<blocks>\d{1,18}) (?P<threads>\d{1,18})")  # blanks: splits<6, 256>
 _NOT_THE_KERNELS = {NO_ROOM: "found no room to write", -signal.SIGXFSZ: "may not write a file of that size"}
 
@@ -41,6 +42,9 @@ def execute(
     lines, printed_text = reported(report), printed(finished.output, finished.errors)
     if finished.code is None:
         return timed_out(limit, lines, printed_text)
+    if lines and lines[-1].startswith(_WAIT):  # the program's own report, just before its limit
+        last, where = lines[-2] if len(lines) > 1 else "the start", lines[-1].removeprefix(_WAIT)
+        return TimedOut(limit, f"{last}; then {where}"[:_MESSAGE_LIMIT])
     return understood(finished.code, lines, printed_text, files, time.monotonic() - began)
 
 

@@ -13,12 +13,14 @@ from pathlib import Path
 import numpy as np
 
 from audit.backends import child
-from audit.backends.outcome import Outcome, Unsupported
+from audit.backends.outcome import Outcome, TimedOut, Unsupported
+from audit.backends.places import with_lines
 from audit.bundle import Argument, Bundle, BundledLaunch
 from audit.compile.host import HostBuild
 from audit.errors import MachineError
 
 _SCRIPT, _REPORT = "host.script", "host.report"
+_REPORTING = 2.0  # seconds before the time limit, at which the program says where its threads are
 
 
 def run(
@@ -45,8 +47,11 @@ def run(
     if reason := _refusal(bundle.launches):
         return Unsupported(reason)
     files = bundle.copies(folder)
-    (folder / _SCRIPT).write_text(_script(bundle, build, files, threads, errors))
-    return child.execute([*under, build.executable, folder / _SCRIPT], folder / _REPORT, files, limit, env)
+    (folder / _SCRIPT).write_text(_script(bundle, build, files, threads, errors, limit))
+    outcome = child.execute([*under, build.executable, folder / _SCRIPT], folder / _REPORT, files, limit, env)
+    if isinstance(outcome, TimedOut):
+        return TimedOut(outcome.limit, with_lines(outcome.after, build.executable))
+    return outcome
 
 
 def _refusal(launches: Sequence[BundledLaunch]) -> str:
@@ -64,13 +69,17 @@ def host_report(folder: Path) -> list[str]:
     return child.reported(folder / _REPORT)
 
 
-def _script(bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]], threads: int, errors: str) -> str:
+def _script(
+    bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]], threads: int, errors: str, limit: float
+) -> str:
     entries = build.identity.entries
     lines = ["kernel-audit-host 1", *([f"errors {errors}"] if errors else [])]
     lines += [f"report {_REPORT}", f"threads {threads}", f"seed {bundle.schedule_seed}"]
+    lines.append(f"limit {max(1, int(1000 * (limit - min(_REPORTING, limit / 5))))}")
     lines += [f"buffer {slot.name} {slot.file} {slot.offset} {slot.size}" for slot in bundle.slots]
     for step in bundle.steps:
         lines.append(f"step {step.name}")
+        lines += [f"repeat {bundle.repeats}"] if bundle.repeats > 1 else []
         lines += [f"load {name} {file}" for name, file in step.loads.items()]
         lines += [f"fill {name} {_little_endian(word)}" for name, word in step.poison.items()]
         for launch in bundle.launches:
@@ -79,6 +88,7 @@ def _script(bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]],
             lines.append(
                 f"launch {entries.index(launch.entry)} {extents} {launch.shared_bytes} {len(launch.args)} {args}"
             )
+        lines += ["end"] if bundle.repeats > 1 else []
         lines += [f"save {name} {path.name}" for name, path in files[step.name].items()]
     return "\n".join(lines) + "\n"
 

@@ -16,6 +16,7 @@ from audit.compile.compiler import Compiler, find_compiler
 from audit.compile.host_code import without_host_code
 from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256
 from audit.compile.instrumentation import PLAIN_CHECKS, Sanitizer, find_instrumentation
+from audit.compile.launch_bounds import bounds_macros
 from audit.compile.machine_code import program_digests
 from audit.compile.rewrite import quoted, rewrite
 from audit.compile.sources import PORTABLE, SIMT, decoded, foreign_includes, project_sources, quoted_includes
@@ -157,8 +158,8 @@ def _device_texts(texts: tuple[tuple[str, str], ...], entries: tuple[str, ...]) 
 
 
 def _rewritten(texts: Mapping[str, str]) -> dict[str, str]:
-    foreign = foreign_includes(texts)
-    return {name: rewrite(text, name, foreign[name]) for name, text in texts.items()}
+    foreign, macros = foreign_includes(texts), bounds_macros(texts.values())
+    return {name: rewrite(text, name, foreign[name], macros) for name, text in texts.items()}
 
 
 def _program(source: str, entries: Sequence[str], arch: str) -> str:

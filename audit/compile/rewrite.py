@@ -2,8 +2,8 @@
 
 Inline assembly becomes a compile error that names it, unless the preprocessor removes it. Headers of CUDA that
 `audit/simt` lacks, and headers of other libraries that are not installed, are left out: where device code uses what
-they declare, the compiler says so, and `LEFT_OUT` says which header it was. Beyond that `__shared__` declarations
-change:
+they declare, the compiler says so, and `LEFT_OUT` says which header it was. A kernel with `__launch_bounds__` checks
+its block's size. Beyond that `__shared__` declarations change:
 
 `__shared__ T a[2], *b;` becomes typedefs, one static description of each object, and references into the block's heap.
 The description's address is the object's identity; a template has one for each instantiation. The new text is on the
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NoReturn
 
+from audit.compile.launch_bounds import BoundsMacro, bounds_checks
 from audit.compile.lexer import Token, line_of, tokens
 from audit.compile.sources import is_provided
 from audit.errors import CompileError
@@ -38,21 +39,24 @@ LEFT_OUT = "is not here for the CPU and was left out"
 
 
 @lru_cache(maxsize=256)  # every variant and case rewrites the same texts
-def rewrite(source: str, name: str, foreign: frozenset[str] = frozenset()) -> str:
+def rewrite(source: str, name: str, foreign: frozenset[str] = frozenset(), macros: tuple[BoundsMacro, ...] = ()) -> str:
     """The source for the host, below a `#line` that names it; `name` is its path in messages.
 
-    `foreign` are its quoted includes that are no file of the project. Raises CompileError for a `__shared__` that is
+    `foreign` are its quoted includes that are no file of the project, `macros` those of the whole program that hold
+    launch bounds. Raises CompileError for a `__shared__` that is
     not a declaration inside a function.
     """
     words = list(tokens(source))
     edits = _edits(source, name, words, count=0, inside=False)
     edits += _assembly(source, words)
+    edits += bounds_checks(source, quoted(name), words, macros)
     for token in (word for word in words if word.kind == "directive"):
         edits += _include(token, source, name, foreign)
-        if "__shared__" in token.text or "asm" in token.text:
+        if any(word in token.text for word in ("__shared__", "asm", "__launch_bounds__")):
             body = list(tokens(source, *_macro_body(source, token, name)))
             edits += _edits(source, name, body, count=len(edits), inside=True)
             edits += _assembly(source, body)
+            edits += bounds_checks(source, quoted(name), body, macros)
     text, position = [f"#line 1 {quoted(name)}\n"], 0
     for start, end, replacement in sorted(edits):
         text += [source[position:start], replacement]

@@ -36,7 +36,10 @@ bool same_site(const Site& a, const Site& b) {
 }  // namespace
 
 Block::Block()
-    : contexts_(new Context[kMaxThreads]), warps_(new Warp[kMaxWarps]), thread_indices_(new uint3[kMaxThreads]) {}
+    : contexts_(new Context[kMaxThreads]),
+      warps_(new Warp[kMaxWarps]),
+      thread_indices_(new uint3[kMaxThreads]),
+      places_(new std::uint64_t[kMaxThreads]()) {}
 
 uint3 Block::thread_index(unsigned thread) const {
   const uint3 size = grid_->threads;
@@ -55,9 +58,11 @@ void Block::run(const Grid& grid, std::uint64_t number) {
   for (NamedBarrier& named : named_) named = {};
   atomics_ = 0;
   active_warps_ = 0;
+  inside_ = true;
+  __atomic_store_n(&blocks_begun_, blocks_begun_ + 1, __ATOMIC_RELAXED);
 
   stacks_.reserve(threads_);
-  shared_.begin_block(grid.shared_bytes, target.shared_limit);
+  shared_.begin_block(grid.shared_bytes, target.shared_limit, grid.poison);
   for (unsigned first = 0; first < threads_; first += kLanes) {
     Warp& warp = warps_[first / kLanes];
     const unsigned lanes = threads_ - first < kLanes ? threads_ - first : kLanes;
@@ -72,6 +77,7 @@ void Block::run(const Grid& grid, std::uint64_t number) {
   begin_block(stacks_, threads_);
   for (unsigned thread = 0; thread < threads_; ++thread) {
     thread_indices_[thread] = thread_index(thread);
+    places_[thread] = 0;
     name_thread(thread, index_, thread_indices_[thread]);
     start_context(contexts_[thread], stacks_.stack(thread), StackPool::usable(thread), fiber_main);
   }
@@ -101,6 +107,7 @@ inline void Block::switch_threads(unsigned left, unsigned resumed) {
 inline void Block::enter(unsigned thread) {
   current_ = thread;
   threadIdx = thread_indices_[thread];
+  __atomic_store_n(&switches_, switches_ + 1, __ATOMIC_RELAXED);
 }
 
 void Block::make_ready(unsigned warp, std::uint32_t lanes) {
@@ -152,11 +159,13 @@ void Block::suspend() {
 void Block::fiber_main() {
   Block& block = *running_block;
   block.after_switch(block.current_);
+  block.inside_ = false;
   block.grid_->kernel->call(block.grid_->arguments);
   block.exit_thread();
 }
 
 void Block::exit_thread() {
+  inside_ = true;
   Warp& warp = warps_[current_ / kLanes];
   warp.exited |= bit(lane());
   if (warp.in_collective != 0) fail_on_exit_from_collective(warp, lane());
@@ -268,6 +277,18 @@ std::uint32_t Block::converge(Site site) {
   return static_cast<std::uint32_t>(slot.result);
 }
 
+// Some of `lanes`, at random; not all, unless there is only one.
+std::uint32_t Block::part_of(std::uint32_t lanes) {
+  std::uint32_t part = 0;
+  for (std::uint32_t rest = lanes; rest != 0; rest &= rest - 1) {
+    random_ ^= random_ << 13;
+    random_ ^= random_ >> 7;
+    random_ ^= random_ << 17;
+    if ((random_ >> 32 & 1) != 0) part |= rest & (~rest + 1);
+  }
+  return part == 0 || part == lanes ? lanes & (~lanes + 1) : part;
+}
+
 // No lane of the warp can run. The lanes that called __activemask at one place are the active ones of a converged warp.
 void Block::release_converging(unsigned number) {
   Warp& warp = warps_[number];
@@ -275,16 +296,33 @@ void Block::release_converging(unsigned number) {
   std::uint32_t together = 0;
   for (unsigned other = 0; other < kLanes; ++other)
     if ((warp.converging & bit(other)) != 0 && same_site(warp.slots[other].site, site)) together |= bit(other);
+  // A GPU may run the lanes of a branch in parts. With a random schedule it does, where other lanes are elsewhere.
+  if (random_ != 0 && together != (warp.present & ~warp.exited)) together = part_of(together);
   for (unsigned other = 0; other < kLanes; ++other)
     if ((together & bit(other)) != 0) warp.slots[other].result = together;
   warp.converging &= ~together;
   make_ready(number, together);
 }
 
-void Block::after_atomic(bool contended) {
+void Block::after_atomic(bool contended, std::uint64_t place) {
   before_effect();
   constexpr unsigned period = 64;
   if (!contended && ++atomics_ % period != 0) return;
+  places_[current_] = place;
+  yield();
+}
+
+void Block::interrupt(std::uint64_t at) {
+  if (!running_ || inside_) return;
+  inside_ = true;
+  places_[current_] = at;
+  allow_interrupts();  // the signal handler that called may not return for long
+  yield();
+  inside_ = false;
+}
+
+void Block::yield() {
+  __atomic_store_n(&yields_, yields_ + 1, __ATOMIC_RELAXED);
   const unsigned left = current_;
   make_ready(left / kLanes, bit(lane()));
   // Prefer another warp: a spinning lane must not keep its own warp scheduled forever.

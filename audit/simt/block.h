@@ -32,6 +32,7 @@ struct Grid {
   uint3 threads;
   unsigned shared_bytes;
   std::uint64_t seed;  // 0: in order
+  unsigned poison;     // the kind in shared memory and in lanes that nobody names
 };
 
 // A lane is in exactly one of: running, ready, at_barrier, in_named, in_collective, converging, exited.
@@ -75,7 +76,7 @@ class Block : private Watch {  // a base class, so that an empty Watch takes no 
   void named_barrier(const NamedCall& call);
   std::uint64_t collective(const Collective& collective, std::uint32_t mask, const LaneSlot& brought);
   std::uint32_t converge(Site site);
-  void after_atomic(bool contended);
+  void after_atomic(bool contended, std::uint64_t place);
   unsigned lane() const { return current_ % kLanes; }
   SharedMemory& shared() { return shared_; }
   // "kernel NAME, block (x, y, z), thread (x, y, z): ", or nothing outside a kernel.
@@ -88,6 +89,25 @@ class Block : private Watch {  // a base class, so that an empty Watch takes no 
 #endif
   }
   unsigned thread() const { return current_; }
+  const Grid& grid() const { return *grid_; }
+
+  // For the watchdog, from its own thread: they change whenever another thread runs, and at each block.
+  std::uint64_t switches() const { return __atomic_load_n(&switches_, __ATOMIC_RELAXED); }
+  std::uint64_t yields() const { return __atomic_load_n(&yields_, __ATOMIC_RELAXED); }
+  std::uint64_t blocks_begun() const { return __atomic_load_n(&blocks_begun_, __ATOMIC_RELAXED); }
+  // For its signal handler, which interrupted the running thread at this address: lets other threads run.
+  void interrupt(std::uint64_t at);
+  // Likewise: ends the program with a line that says where the threads are. `at` is 0 where it is not known.
+  [[noreturn]] void fail_over_time(std::uint64_t at) const;
+  // During its lifetime, the running thread is in the runtime and cannot be interrupted.
+  class Inside {
+   public:
+    explicit Inside(Block& block) : block_(block) { block_.inside_ = true; }
+    ~Inside() { block_.inside_ = false; }
+
+   private:
+    Block& block_;
+  };
 
  private:
   static void fiber_main();
@@ -102,12 +122,14 @@ class Block : private Watch {  // a base class, so that an empty Watch takes no 
 #endif
   void switch_threads(unsigned left, unsigned resumed);
   void suspend();
+  void yield();
   [[noreturn]] void exit_thread();
   void make_ready(unsigned warp, std::uint32_t lanes);
   void release_barrier();
   void count_named(unsigned warp);
   void leave_named(unsigned warp);
   void release_converging(unsigned warp);
+  std::uint32_t part_of(std::uint32_t lanes);
   unsigned next_thread();
   unsigned pick_bit(std::uint32_t bits, unsigned after);
   void enter(unsigned thread);
@@ -131,6 +153,11 @@ class Block : private Watch {  // a base class, so that an empty Watch takes no 
   unsigned current_ = 0;
   std::uint32_t active_warps_ = 0;  // warps with a lane that is ready or converging; may lag for the current one
   bool running_ = false;
+  volatile bool inside_ = true;
+  std::uint64_t switches_ = 0;
+  std::uint64_t yields_ = 0;  // contended atomics and interruptions
+  std::uint64_t blocks_begun_ = 0;
+  std::unique_ptr<std::uint64_t[]> places_;  // where each thread was interrupted, or yielded, last
   unsigned atomics_ = 0;
   std::uint64_t random_ = 0;        // 0: in order
 
@@ -152,5 +179,10 @@ inline Block* current_block() { return running_block; }
 [[noreturn]] void fail_in_block(Failure kind, const char* format, ...) __attribute__((format(printf, 2, 3)));
 // The calling OS thread's kernel, block and thread, ending in ": ", or nothing; async-signal-safe except for snprintf.
 void describe_current_thread(char* text, std::size_t bytes);
+
+// An address of code, as the program's file names it.
+std::uint64_t offset_in_program(std::uint64_t address);
+// Inside the signal handler: further interruptions may reach the calling OS thread.
+void allow_interrupts();
 
 }  // namespace simt

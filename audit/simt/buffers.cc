@@ -131,6 +131,10 @@ void describe_address(const void* address, char* text, std::size_t bytes) {
   }
 }
 
+void for_mapped_buffers(void (*each)(char* base, std::uint64_t bytes)) {
+  for (std::size_t i = 0; i < mapped_count; ++i) each(const_cast<char*>(mapped[i].base), mapped[i].file_bytes);
+}
+
 bool mapped_file(const void* address, char (&path)[256]) {
   for (std::size_t i = 0; i < mapped_count; ++i)
     if (address >= mapped[i].base && address < mapped[i].base + mapped[i].file_bytes) {

@@ -31,4 +31,7 @@ void load_buffer(const Buffer& buffer, const std::string& path);
 // Copies the whole mapped file, guards included; holes stay holes.
 void save_buffer(const Buffer& buffer, const std::string& path);
 
+// Calls `each` for the whole mapping of every buffer, guards included.
+void for_mapped_buffers(void (*each)(char* base, std::uint64_t bytes));
+
 }  // namespace simt

@@ -68,19 +68,28 @@ unsigned source_lane(Shuffle kind, unsigned lane, unsigned argument, unsigned wi
 
 unsigned current_lane() { return current_block()->lane(); }
 
-void* shared_object(const SharedObject& object) { return current_block()->shared().find_or_create(object); }
+void* shared_object(const SharedObject& object) {
+  Block& block = *current_block();
+  const Block::Inside inside(block);
+  return block.shared().find_or_create(object);
+}
 
 void* dynamic_shared(unsigned alignment) { return current_block()->shared().dynamic(alignment); }
 
 unsigned block_barrier(Barrier kind, bool predicate, Site site) {
+  const Block::Inside inside(*current_block());
   return current_block()->barrier(kind, predicate, site);
 }
 
 std::uint64_t join_collective(const Collective& collective, std::uint32_t mask, const LaneSlot& brought) {
+  const Block::Inside inside(*current_block());
   return current_block()->collective(collective, mask, brought);
 }
 
-std::uint32_t active_mask(Site site) { return current_block()->converge(site); }
+std::uint32_t active_mask(Site site) {
+  const Block::Inside inside(*current_block());
+  return current_block()->converge(site);
+}
 
 void trap(Site site) {
   if (Block* block = current_block()) block->before_effect();
@@ -89,13 +98,24 @@ void trap(Site site) {
   fail(Failure::assertion, "%s%s:%d: __trap()", where, site.file, site.line);
 }
 
+void exceeded_launch_bounds(Site site, unsigned threads) {
+  const Grid& grid = current_block()->grid();
+  fail(Failure::launch, "kernel %s: expected at most %u threads a block (__launch_bounds__ at %s:%d), but the launch has "
+       "%u; a GPU refuses it", grid.kernel->name, threads, site.file, site.line,
+       grid.threads.x * grid.threads.y * grid.threads.z);
+}
+
 void after_atomic(bool contended) {
-  if (Block* block = current_block()) block->after_atomic(contended);
+  Block* const block = current_block();
+  if (block == nullptr) return;
+  const Block::Inside inside(*block);
+  block->after_atomic(contended, reinterpret_cast<std::uint64_t>(__builtin_return_address(0)) - 1);
 }
 
 std::uint64_t shuffle(Shuffle kind, std::uint32_t mask, std::uint64_t value, unsigned argument, int width,
-                      std::uint64_t poison, Site site) {
+                      const std::uint64_t (&poison)[kPoisonKinds], Site site) {
   Block& block = *current_block();
+  const Block::Inside inside(block);
   const Collective& collective = shuffles[static_cast<unsigned>(kind)];
   if (width < 1 || width > 32 || (width & (width - 1)) != 0)
     fail_in_block(Failure::collective, "%s at %s:%d has width %d; expected a power of two up to 32",
@@ -103,12 +123,13 @@ std::uint64_t shuffle(Shuffle kind, std::uint32_t mask, std::uint64_t value, uns
   LaneSlot slot{};
   slot.argument = source_lane(kind, block.lane(), argument, static_cast<unsigned>(width));
   slot.value = value;
-  slot.result = poison;
+  slot.result = poison[block.grid().poison];
   slot.site = site;
   return block.collective(collective, mask, slot);
 }
 
 std::uint64_t vote(Vote kind, std::uint32_t mask, std::uint64_t value, Site site) {
+  const Block::Inside inside(*current_block());
   LaneSlot slot{};
   slot.value = value;
   slot.site = site;

@@ -23,6 +23,9 @@ struct SharedObject {
 
 constexpr unsigned stricter(std::size_t a, std::size_t b) { return static_cast<unsigned>(a > b ? a : b); }
 
+// Kinds of what nobody has written: a NaN, a large number, and a large negative number or 0.
+constexpr unsigned kPoisonKinds = 3;
+
 void* shared_object(const SharedObject& object);
 void* dynamic_shared(unsigned alignment);
 
@@ -73,6 +76,15 @@ unsigned current_lane();
 // Ends the run, as __trap() does.
 [[noreturn]] void trap(Site site);
 
+// Ends the run: the launch has more threads a block than __launch_bounds__ at `site` allows, and a GPU refuses it.
+[[noreturn]] void exceeded_launch_bounds(Site site, unsigned threads);
+
+// A read of `bytes` bytes through the read-only path (read_only.cc). A program without one pays nothing.
+extern bool has_read_only_loads;
+void read_only_load(const void* address, std::size_t bytes, Site site);
+template <typename T>
+inline const bool loads_read_only = has_read_only_loads = true;  // set before main, where a kernel has such a load
+
 // Lets other threads of the block run from time to time, so that a loop that spins on an atomic ends.
 void after_atomic(bool contended);
 
@@ -83,8 +95,9 @@ bool has_fenced();
 #endif
 
 enum class Shuffle : unsigned char { index, up, down, exchange };
+// `poison` has a word of each kind: the result of reading a lane outside the mask.
 std::uint64_t shuffle(Shuffle kind, std::uint32_t mask, std::uint64_t value, unsigned argument, int width,
-                      std::uint64_t poison, Site site);
+                      const std::uint64_t (&poison)[kPoisonKinds], Site site);
 enum class Vote : unsigned char { ballot, any, all, match, synchronise };
 std::uint64_t vote(Vote kind, std::uint32_t mask, std::uint64_t value, Site site);
 

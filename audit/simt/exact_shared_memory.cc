@@ -21,12 +21,12 @@ namespace {
 constexpr unsigned kDynamicAlignment = 1024;
 
 // `lead` inaccessible bytes before the object give it exactly the requested alignment, and no more.
-char* allocate(std::size_t bytes, std::size_t alignment, std::size_t lead) {
+char* allocate(std::size_t bytes, std::size_t alignment, std::size_t lead, std::uint32_t poison) {
   void* memory = nullptr;
   if (posix_memalign(&memory, alignment, lead + bytes == 0 ? 1 : lead + bytes) != 0)
     fail(Failure::room, "no memory for %zu bytes of shared memory", bytes);
   char* at = static_cast<char*>(memory) + lead;
-  for (std::size_t i = 0; i < bytes; ++i) at[i] = reinterpret_cast<const char*>(&kSharedPoison)[i % 4];
+  for (std::size_t i = 0; i < bytes; ++i) at[i] = reinterpret_cast<const char*>(&poison)[i % 4];
 #ifdef SIMT_SANITIZER_ADDRESS
   __asan_poison_memory_region(memory, lead + bytes == 0 ? 1 : lead);
 #endif
@@ -44,17 +44,18 @@ std::size_t lead_of(const SharedObject& object) { return object.alignment < 8 ? 
 
 SharedMemory::SharedMemory() = default;
 
-void SharedMemory::begin_block(unsigned dynamic_bytes, unsigned limit) {
+void SharedMemory::begin_block(unsigned dynamic_bytes, unsigned limit, unsigned poison) {
   const Unseen unseen;
   static_bytes_ = 0;
   limit_ = limit;
+  poison_ = kSharedPoison[poison];
   dynamic_bytes_ = dynamic_bytes;
-  dynamic_ = allocate(dynamic_bytes, kDynamicAlignment, 0);
+  dynamic_ = allocate(dynamic_bytes, kDynamicAlignment, 0, poison_);
 }
 
 char* SharedMemory::place(const SharedObject& object) {
   const std::size_t lead = lead_of(object);
-  return allocate(object.bytes, 2 * lead, lead);
+  return allocate(object.bytes, 2 * lead, lead, poison_);
 }
 
 void* SharedMemory::dynamic(unsigned alignment) const {

@@ -14,6 +14,7 @@
 
 #include "block.h"
 #include "buffers.h"
+#include "read_only.h"
 
 namespace simt {
 namespace {
@@ -34,6 +35,7 @@ const char* kind_name(Failure kind) {
     case Failure::assertion: return "assert";
     case Failure::memory: return "memory";
     case Failure::room: return "room";
+    case Failure::wait: return "wait";
     case Failure::unsupported: return "unsupported";
   }
   return "script";
@@ -71,6 +73,7 @@ void claim_failure() {
 }
 
 void on_signal(int number, siginfo_t* info, void*) {
+  if (number == SIGSEGV && info->si_code == SEGV_ACCERR && admits_write(info->si_addr)) return;
   claim_failure();
   static char line[2048];
   char where[512];

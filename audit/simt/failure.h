@@ -3,8 +3,9 @@
 
 namespace simt {
 
-// What an `error` line of the report may be about; `room` and `unsupported` accuse no kernel.
-enum class Failure { script, launch, barrier, collective, assertion, memory, room, unsupported };
+// What an `error` line of the report may be about; `room` and `unsupported` accuse no kernel;
+// `wait` says where threads were when the time was over.
+enum class Failure { script, launch, barrier, collective, assertion, memory, room, unsupported, wait };
 
 // Sends the following lines of the report to this file and flushes each.
 void open_report(const char* path);

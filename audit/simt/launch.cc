@@ -1,7 +1,11 @@
 #include "launch.h"
 
+#include "read_only.h"
+#include "watchdog.h"
+
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <numeric>
 #include <system_error>
 #include <thread>
@@ -11,6 +15,7 @@ namespace {
 
 // Each stack takes two memory maps, of which Linux allows a process 65,530 by default.
 constexpr unsigned kMaxStacks = 28'000;
+constexpr std::size_t kMostOthers = 64;  // OS threads beside the first, where blocks wait for blocks
 #ifdef SIMT_SANITIZER_THREAD
 constexpr bool kOneAtATime = true;  // ThreadSanitizer's fibers share one pool and slow each other down
 #else
@@ -67,16 +72,29 @@ void Launcher::run(const Grid& grid) {
   std::atomic<std::uint64_t> next{0};
   const auto work = [&](Block& block) {
     install_signal_stack();
+    const Watched watched(block);
     for (std::uint64_t k = next++; k < blocks; k = next++) block.run(grid, order(k));
   };
   Watch::begin_launch();
+  begin_read_only_tracking();
   std::vector<std::thread> others;
   try {
     for (unsigned i = 1; i < count; ++i) others.emplace_back(work, std::ref(*workers_[i]));
   } catch (const std::system_error&) {  // no more threads: those that there are do the work
   }
-  work(*workers_[0]);
+  {
+    const MoreBlocks more([&] {
+      if (kOneAtATime || next >= blocks || others.size() >= kMostOthers) return;
+      workers_.push_back(std::make_unique<Block>());
+      try {
+        others.emplace_back(work, std::ref(*workers_.back()));
+      } catch (const std::system_error&) {
+      }
+    });
+    work(*workers_[0]);
+  }
   for (std::thread& other : others) other.join();
+  end_read_only_tracking();
   Watch::end_launch();
 }
 

@@ -16,7 +16,10 @@ bool same_call(const NamedCall& a, const NamedCall& b) {
 
 }  // namespace
 
-void named_barrier(const NamedCall& call) { current_block()->named_barrier(call); }
+void named_barrier(const NamedCall& call) {
+  const Block::Inside inside(*current_block());
+  current_block()->named_barrier(call);
+}
 
 void Block::named_barrier(const NamedCall& call) {
   before_effect();

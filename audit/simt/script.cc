@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -18,9 +19,12 @@
 
 #include "buffers.h"
 #include "launch.h"
+#include "watchdog.h"
 
 namespace simt {
 namespace {
+
+constexpr std::chrono::milliseconds kRepeating{200};  // after so long no further repetition begins
 
 const char* expected_argument(ArgumentKind kind) {
   switch (kind) {
@@ -52,13 +56,17 @@ class Script {
       return;
     }
     if (words_.empty()) return;
+    if (repeats_ > 0 && words_[0] != "end") return repeated_.emplace_back(number_, line), void();
     const std::string command = word("a command");
     if (command == "report") open_report(word("a file").c_str()), report_identity();
     else if (command == "errors") errors();
     else if (command == "threads") threads();
+    else if (command == "limit") set_time_limit(number<unsigned>("milliseconds"));
     else if (command == "seed") seed_ = number<std::uint64_t>("a seed");
     else if (command == "buffer") buffer();
-    else if (command == "step") report_line("step %s", word("a name").c_str());
+    else if (command == "step") report_line("step %s", word("a name").c_str()), ++steps_;
+    else if (command == "repeat") repeats_ = number<unsigned>("a count"), repeated_.clear();
+    else if (command == "end") repeat();
     else if (command == "fill") fill();
     else if (command == "load") load();
     else if (command == "launch") launch();
@@ -162,10 +170,34 @@ class Script {
     for (unsigned i = 0; i < count; ++i) values[i] = argument(kernel, i, words_[at_++]);
     grid.arguments = values.data();
 
+    // Each step and each repetition has another kind than the one before, and the second arm begins with a third.
+    grid.poison = ((steps_ > 0 ? steps_ - 1 : 0) + repetition_ + (seed_ != 0 ? 2 : 0)) % kPoisonKinds;
+
     launcher_->run(grid);
     std::fflush(stdout);
+    if (repetition_ > 0) return;
     const unsigned long long blocks = static_cast<unsigned long long>(grid.blocks.x) * grid.blocks.y * grid.blocks.z;
     report_line("launch %u %s %llu %u", index, kernel.name, blocks, grid.threads.x * grid.threads.y * grid.threads.z);
+  }
+
+  // Executes the lines since `repeat` so often; what the last time leaves counts. The report has the launches of the
+  // first. A repetition that would begin too late is left out.
+  void repeat() {
+    if (repeats_ == 0) wrong("`end` without `repeat`");
+    const unsigned wanted = repeats_;
+    const int end = number_;
+    const auto began = std::chrono::steady_clock::now();
+    repeats_ = 0;
+    do {
+      for (const auto& [number, line] : repeated_) {
+        number_ = number - 1;
+        run_line(line);
+      }
+    } while (++repetition_ < wanted && std::chrono::steady_clock::now() - began < kRepeating);
+    report_line("repeated %u", repetition_);
+    repetition_ = 0;
+    number_ = end;
+    at_ = words_.size();
   }
 
   std::uint64_t argument(const Kernel& kernel, unsigned position, const std::string& text) const {
@@ -232,6 +264,10 @@ class Script {
   std::vector<std::string> words_;
   std::size_t at_ = 0;
   std::uint64_t seed_ = 0;
+  unsigned steps_ = 0;
+  unsigned repeats_ = 0;     // how often the lines that follow will run, up to `end`
+  unsigned repetition_ = 0;  // the one that runs
+  std::vector<std::pair<int, std::string>> repeated_;
   std::unique_ptr<Launcher> launcher_ = std::make_unique<Launcher>(1);
   std::map<std::string, Buffer> buffers_;
 };

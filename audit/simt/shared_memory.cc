@@ -46,9 +46,9 @@ constexpr unsigned kDynamicAlignment = 16;
 constexpr unsigned char kGuard = 0xB5;
 
 // Doubles the written part at each step, so that a large block costs no more than a copy.
-void poison(char* at, std::size_t bytes) {
-  std::size_t done = bytes < sizeof(kSharedPoison) ? bytes : sizeof(kSharedPoison);
-  std::memcpy(at, &kSharedPoison, done);
+void poison(char* at, std::size_t bytes, std::uint32_t word) {
+  std::size_t done = bytes < sizeof(word) ? bytes : sizeof(word);
+  std::memcpy(at, &word, done);
   for (std::size_t part; done < bytes; done += part) {
     part = done < bytes - done ? done : bytes - done;
     std::memcpy(at + done, at, part);
@@ -73,15 +73,16 @@ SharedMemory::SharedMemory() {
   mprotect(end_, kPage, PROT_NONE);
 }
 
-void SharedMemory::begin_block(unsigned dynamic_bytes, unsigned limit) {
+void SharedMemory::begin_block(unsigned dynamic_bytes, unsigned limit, unsigned poison_kind) {
   placed_.clear();
   free_ = base_;
   static_bytes_ = 0;
   limit_ = limit;
+  poison_ = kSharedPoison[poison_kind];
   dynamic_bytes_ = dynamic_bytes;
   dynamic_ = end_ - round_up(dynamic_bytes, kDynamicAlignment);
   std::memset(dynamic_ - kGuardBytes, kGuard, kGuardBytes);
-  poison(dynamic_, dynamic_bytes);
+  poison(dynamic_, dynamic_bytes, poison_);
   std::memset(dynamic_ + dynamic_bytes, kGuard, static_cast<std::size_t>(end_ - dynamic_) - dynamic_bytes);
 }
 
@@ -91,7 +92,7 @@ char* SharedMemory::place(const SharedObject& object) {
   const std::size_t first = reinterpret_cast<std::size_t>(free_) + kGuardBytes;
   char* address = free_ + kGuardBytes + (round_up(first + object.alignment, period) - object.alignment - first);
   std::memset(free_, kGuard, static_cast<std::size_t>(address - free_));
-  poison(address, object.bytes);
+  poison(address, object.bytes, poison_);
   free_ = address + object.bytes;
   std::memset(free_, kGuard, kGuardBytes);
   return address;

@@ -10,8 +10,10 @@
 
 namespace simt {
 
-// Reads as a signalling NaN in f32, as NaN in both halves in f16, and as NaN or a tiny number in e4m3.
-constexpr std::uint32_t kSharedPoison = 0x7FA07FA0;
+// What a block finds in its shared memory; the kind changes from step to step and from arm to arm. The first reads as
+// a signalling NaN in f32, as NaN in both halves in f16, and as NaN or a tiny number in e4m3. A maximum or a minimum
+// swallows it, so the others are large in both, and finite: above and below what kernels compute.
+constexpr std::uint32_t kSharedPoison[kPoisonKinds] = {0x7FA07FA0, 0x7BFF7BFF, 0xFBFFFBFF};
 
 class SharedMemory {
  public:
@@ -20,8 +22,8 @@ class SharedMemory {
   SharedMemory& operator=(const SharedMemory&) = delete;
 
   // Drops the last block's objects and provides `dynamic_bytes` of poisoned dynamic shared memory. `limit` bounds
-  // static and dynamic memory together.
-  void begin_block(unsigned dynamic_bytes, unsigned limit);
+  // static and dynamic memory together; `poison` is a kind.
+  void begin_block(unsigned dynamic_bytes, unsigned limit, unsigned poison);
   // Fails if a guard next to an object was overwritten.
   void end_block();
 
@@ -44,6 +46,7 @@ class SharedMemory {
   char* dynamic_ = nullptr;
   unsigned dynamic_bytes_ = 0;
   unsigned limit_ = 0;
+  std::uint32_t poison_ = 0;
   std::size_t static_bytes_ = 0;
   std::vector<Placed> placed_;
 };

@@ -31,6 +31,8 @@ std::string at(const char* what, const Site& site) {
   return std::string(what) + " (" + site.file + ":" + std::to_string(site.line) + ")";
 }
 
+std::string at_site(const LaneSlot& slot) { return at(slot.collective->name, slot.site); }
+
 void add(std::vector<Waiting>& groups, const std::string& where, unsigned thread) {
   for (Waiting& group : groups)
     if (group.where == where) {
@@ -84,6 +86,36 @@ void Block::fail_stuck() const {
               std::to_string(named_[id].threads) + " threads";
   fail_in_block(in_barrier ? Failure::barrier : Failure::collective,
                 "threads wait for one another at different places: %s", text.c_str());
+}
+
+// Called by a signal handler, but while the program's own code ran: no lock of the C library is held.
+void Block::fail_over_time(std::uint64_t at) const {
+  if (at == 0 || !running_) fail_in_block(Failure::wait, "a thread is in a function of the C library");
+  std::vector<Waiting> groups;
+  for (unsigned thread = 0; thread < threads_; ++thread) {
+    const Warp& warp = warps_[thread / kLanes];
+    const unsigned lane = thread % kLanes;
+    const LaneSlot& slot = warp.slots[lane];
+    if ((warp.exited >> lane & 1) != 0) {
+      add(groups, "exited", thread);
+    } else if ((warp.at_barrier >> lane & 1) != 0 || (warp.in_collective >> lane & 1) != 0) {
+      add(groups, at_site(slot), thread);
+    } else if ((warp.in_named >> lane & 1) != 0) {
+      add(groups, warp.named.name() + (" (" + std::string(warp.named.site.file)) + ":" +
+                      std::to_string(warp.named.site.line) + ")", thread);
+    } else {
+      const std::uint64_t place = thread == current_ && !inside_ ? at : places_[thread];
+      char text[40] = "a place that it has not left yet";
+      if (place != 0) std::snprintf(text, sizeof(text), "@%llx", static_cast<unsigned long long>(offset_in_program(place)));
+      add(groups, text, thread);
+    }
+  }
+  std::string text;
+  for (const Waiting& group : groups) {
+    if (!text.empty()) text += "; ";
+    text += ranges(group.threads) + (group.where == "exited" ? " exited" : " at " + group.where);
+  }
+  fail_in_block(Failure::wait, "%s", text.c_str());
 }
 
 void Block::fail_in_named(const NamedCall& call, const char* format, ...) const {

@@ -39,6 +39,16 @@ extern __thread const dim3 blockDim;
 extern __thread const dim3 gridDim;
 constexpr int warpSize = 32;
 
+namespace simt {
+
+// The build puts this into the body of each kernel that has __launch_bounds__(threads, ...).
+template <typename... Others>
+inline void require_launch_bounds(const char* file, int line, unsigned threads, Others...) {
+  if (blockDim.x * blockDim.y * blockDim.z > threads) exceeded_launch_bounds({file, line}, threads);
+}
+
+}  // namespace simt
+
 #include "simt_atomics.h"
 #include "simt_math.h"
 #include "simt_sync.h"

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../device.h"
+
 namespace simt {
 
 template <typename To, typename From>
@@ -88,7 +90,12 @@ inline unsigned int __funnelshift_r(unsigned int low, unsigned int high, unsigne
   return static_cast<unsigned int>((static_cast<unsigned long long>(high) << 32 | low) >> (shift & 31));
 }
 
-template <typename T> inline T __ldg(const T* p) { return *p; }
+template <typename T>
+inline T __ldg(const T* p, const char* simt_file = __builtin_FILE(), int simt_line = __builtin_LINE()) {
+  static_cast<void>(&simt::loads_read_only<T>);
+  simt::read_only_load(p, sizeof(T), {simt_file, simt_line});
+  return *p;
+}
 template <typename T> inline T __ldcg(const T* p) { return *p; }
 template <typename T> inline T __ldca(const T* p) { return *p; }
 template <typename T> inline T __ldlu(const T* p) { return *p; }

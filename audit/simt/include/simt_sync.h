@@ -1,6 +1,8 @@
 // Barriers, shuffles and votes. The default arguments record the file and line of each call.
 #pragma once
 
+#include <type_traits>
+
 #include "../device.h"
 
 #define SIMT_HERE const char *simt_file = __builtin_FILE(), int simt_line = __builtin_LINE()
@@ -35,10 +37,16 @@ inline unsigned __activemask(SIMT_HERE) { return simt::active_mask({simt_file, s
 
 namespace simt {
 
-// The result of a shuffle from a lane outside the mask, which CUDA leaves undefined: a signalling NaN of the width.
-constexpr std::uint64_t lane_poison(unsigned bytes) {
-  return bytes == 8 ? 0x7FF400007FA00000ULL : bytes == 4 ? 0x7FA07FA0ULL : 0x7D007D00ULL;
-}
+// The result of a shuffle from a lane outside the mask, which CUDA leaves undefined, by kind: a signalling NaN of the
+// width, then what no maximum and no minimum swallows both.
+template <typename T>
+struct LanePoison {
+  static constexpr std::uint64_t nan = sizeof(T) == 8 ? 0x7FF400007FA00000ULL : sizeof(T) == 4 ? 0x7FA07FA0ULL : 0x7D007D00ULL;
+  static constexpr std::uint64_t high = 0x7BFF7BFF7BFF7BFFULL;
+  static constexpr bool is_unsigned = std::is_integral_v<T> && std::is_unsigned_v<T>;
+  static constexpr std::uint64_t low = is_unsigned ? 0 : std::is_integral_v<T> ? ~high : high | 0x8000800080008000ULL;
+  static constexpr std::uint64_t words[kPoisonKinds] = {nan, high, low};
+};
 
 template <typename T>
 inline std::uint64_t to_word(T value) {
@@ -50,7 +58,7 @@ inline std::uint64_t to_word(T value) {
 
 template <typename T>
 inline T shuffled(Shuffle kind, unsigned mask, T value, unsigned argument, int width, Site site) {
-  const std::uint64_t word = shuffle(kind, mask, to_word(value), argument, width, lane_poison(sizeof(T)), site);
+  const std::uint64_t word = shuffle(kind, mask, to_word(value), argument, width, LanePoison<T>::words, site);
   T result;
   __builtin_memcpy(&result, &word, sizeof(T));
   return result;

@@ -72,8 +72,8 @@ def contradictions(record: RunRecord, audit: Audit) -> Iterator[str]:
     if parent is None or build is None or parent.build is None:
         return
     other = record.builds.get(parent.build)
-    past = next(variant for variant in record.plan.variants if variant.label == planned.parent).revision
-    if other is not None and past is None and other.binary_sha256 == build.binary_sha256:
+    of_today = any(variant.label == planned.parent and not variant.revision for variant in record.plan.variants)
+    if other is not None and of_today and other.binary_sha256 == build.binary_sha256:
         yield f"its binary is that of {planned.parent}, with which it is compared"
 
 

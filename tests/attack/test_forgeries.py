@@ -84,6 +84,13 @@ def planned(**changes: object) -> Forge:
     return change
 
 
+def a_parent_that_is_gone(record: RunRecord) -> RunRecord:
+    """The parent's own line of the plan has another name; its audits are still there."""
+    first, *others = record.plan.variants
+    plan = msgspec.structs.replace(record.plan, variants=(msgspec.structs.replace(first, name="gone"), *others))
+    return msgspec.structs.replace(record, plan=plan)
+
+
 def same_binary(record: RunRecord) -> RunRecord:
     first = next(iter(record.builds.values())).binary_sha256
     return builds(binary_sha256=first)(record)
@@ -153,6 +160,7 @@ DERIVABLE: dict[str, Forge] = {
     "launches of nobody": lambda record: msgspec.structs.replace(
         record, cases=tuple(msgspec.structs.replace(one, launches={}) for one in record.cases)
     ),
+    "a parent that was not planned": a_parent_that_is_gone,
     "no cases": lambda record: msgspec.structs.replace(record, cases=()),
     "steps that were never planned": lambda record: msgspec.structs.replace(
         record,

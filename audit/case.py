@@ -19,9 +19,9 @@ from audit.execution import CaseInputs, execute_variant
 from audit.inputs import case_inputs, load_capture
 from audit.launch_record import LaunchRecord, launch_records
 from audit.metrics import metrics
-from audit.opened_files import collected_in_a_case
 from audit.plan import Plan
 from audit.project import Project
+from audit.project_reads import ProjectReads, collected_in_a_case
 from audit.records.run import Audit, CaseRecord
 from audit.spec import Array, Case, Inputs, Operator, kernels_on_gpu
 from audit.vacuity import Exposure, OmissionShare, expose, omission_share
@@ -34,16 +34,16 @@ class CaseOutcome(msgspec.Struct, frozen=True):
     audits: tuple[Audit, ...]
     builds: dict[str, BuildIdentity]
     exposures: tuple[Exposure, ...]
-    opened: tuple[str, ...] = ()  # the files that the project's code read
+    reads: ProjectReads = msgspec.field(default_factory=ProjectReads)
 
 
 def audit_case(
     project: Project, plan: Plan, case: Case, *, threads: int, on_audit: Callable[[Audit], None] = lambda _: None
 ) -> CaseOutcome:
     """Audit every planned variant in one case. Raises AuditError only for what the user can fix."""
-    with collected_in_a_case() as opened, kernels_on_gpu(plan.backend == "cuda"):
+    with collected_in_a_case() as reads, kernels_on_gpu(plan.backend == "cuda"):
         outcome = _audit(project, plan, case, threads, on_audit)
-    return msgspec.structs.replace(outcome, opened=tuple(sorted(opened)))
+    return msgspec.structs.replace(outcome, reads=reads)
 
 
 def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Callable[[Audit], None]) -> CaseOutcome:

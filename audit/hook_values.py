@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from audit.hooks import PROJECT
+from audit.environment_reads import PROJECT
 from audit.spec import Operator, Variant
 
 _PLAIN = (bool, int, float, complex, str, bytes, type(None))

@@ -14,16 +14,14 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from audit.environment_reads import PROJECT
 from audit.errors import AuditError, InputError, ProjectError
-from audit.opened_files import while_a_hook_runs
+from audit.project_reads import while_a_hook_runs
 
 if TYPE_CHECKING:
     from audit.spec import Case
 
 T = TypeVar("T")
-
-PROJECT = "_audited_"
-"""Begins the names of a project's modules: `audit.project` loads them so."""
 
 _leave = os._exit
 

@@ -20,17 +20,18 @@ from typing import Any
 import msgspec
 
 from audit import declaration, foreign
+from audit.environment_reads import PROJECT
 from audit.errors import PlanError, ProjectError
 from audit.foreign import ForeignError
 from audit.hook_values import operator_values
-from audit.hooks import PROJECT, forbid_exit, is_interruption, leave_if_forked, project_line
-from audit.opened_files import opened_by_the_project
+from audit.hooks import forbid_exit, is_interruption, leave_if_forked, project_line
+from audit.project_reads import ProjectReads, read_by_the_project
 from audit.spec import Operator, Shape
 
 TABLE = "kernel-audit"
 
 
-_opened: dict[Path, set[str]] = {}  # by root: modules are loaded once
+_reads: dict[Path, ProjectReads] = {}  # by root: modules are loaded once
 _values: dict[tuple[Path, str], tuple[Operator, Mapping[str, Mapping[str, str]]]] = {}  # as they were when loaded
 
 
@@ -87,10 +88,10 @@ class Project:
         return self.root / self.settings.captures if self.settings.captures else None
 
     @property
-    def opened(self) -> frozenset[str]:
-        """The files that the project's modules read while they were loaded."""
+    def reads(self) -> ProjectReads:
+        """What the project's modules read while they were loaded."""
         _ = self.operators
-        return frozenset(_opened.get(self.root, ()))
+        return _reads.get(self.root, ProjectReads())
 
     @property
     def reports(self) -> Path:
@@ -242,7 +243,7 @@ def _package_of(folder: Path) -> str:
 def _loading(root: Path, what: Path) -> Iterator[None]:
     """While code of a project is imported: it cannot end the tool, and whatever it raises is its author's to mend."""
     forbid_exit()
-    with _surroundings_kept(), opened_by_the_project(_opened.setdefault(root, set())):
+    with _surroundings_kept(), read_by_the_project(_reads.setdefault(root, ProjectReads())):
         try:
             yield
         except ProjectError:

@@ -66,7 +66,7 @@ def run(
         closure=closure_of(
             project,
             plan.operator,
-            {name for outcome in outcomes for name in outcome.opened},
+            [outcome.reads for outcome in outcomes],
             run_cases(plan),
         ),
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import traceback
 
 from audit.cli.exit_codes import INCONCLUSIVE, USAGE
+from audit.environment_reads import PROJECT
 from audit.errors import SHORTAGES
-from audit.hooks import PROJECT
 
 
 def describe_crash(error: BaseException) -> tuple[str, int]:

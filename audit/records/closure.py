@@ -1,5 +1,5 @@
-"""What decided a verdict beside the CUDA sources: the project's Python, the files that it read, what its declaration
-resolves to, and this tool.
+"""What decided a verdict beside the CUDA sources: the project's Python, the files and environment variables that it
+read, what its declaration resolves to, and this tool.
 
 Python code is found by its imports, from the module that declares the operator on; files through the audit event `open`
 (PEP 578) while the project's code runs. What native code opens is not seen, nor what a module imports by a computed
@@ -19,7 +19,9 @@ import msgspec
 from audit import __version__
 from audit.compile.identity import sha256_of_file
 from audit.compile.sources import SIMT
+from audit.environment_reads import ABSENT, digest_of
 from audit.project import Project
+from audit.project_reads import ProjectReads
 from audit.records.resolution import Resolution, ResolvedCase, resolution_changes, resolution_of
 
 _CODE = ("", ".cc", ".h")
@@ -33,6 +35,7 @@ class Closure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tool     the version of this tool
     runtime  this tool's C++ runtime and headers, which kernels are compiled with, as one digest
     resolved the declaration as it resolves for the cases; records of older versions have none
+    environment  the variables that the project's code read, by name; empty for one that was not set
     """
 
     python: dict[str, str]
@@ -40,11 +43,18 @@ class Closure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tool: str
     runtime: str
     resolved: Resolution | None = None
+    environment: dict[str, str] = {}
 
 
-def closure_of(project: Project, operator: str, opened: Iterable[str], cases: Iterable[ResolvedCase]) -> Closure:
-    """The closure of an operator's verdicts now; `opened` are the files that its code read in `cases`."""
-    read = [Path(name) for name in (*opened, *project.opened) if Path(name).is_file()]
+def closure_of(
+    project: Project, operator: str, reads: Iterable[ProjectReads], cases: Iterable[ResolvedCase]
+) -> Closure:
+    """The closure of an operator's verdicts now; `reads` is what its code read in `cases`."""
+    reads = [project.reads, *reads]
+    read = [path for name in set().union(*(one.files for one in reads)) if (path := Path(name)).is_file()]
+    variables: dict[str, str] = {}
+    for one in reads:
+        variables = {**one.variables, **variables}
     return Closure(
         python=python_sources(project.root, project.declared_in(operator)),
         opened=dict(
@@ -53,6 +63,7 @@ def closure_of(project: Project, operator: str, opened: Iterable[str], cases: It
         tool=__version__,
         runtime=runtime_digest(),
         resolved=resolution_of(project, operator, cases),
+        environment=dict(sorted(variables.items())),
     )
 
 
@@ -75,6 +86,11 @@ def changes(
             yield name, "is gone"
         elif sha256_of_file(file) != digest:
             yield name, "has changed"
+    for name, digest in closure.environment.items():
+        value = project.reads.variables.get(name, digest_of(name))
+        if value != digest:
+            how = "is not set now" if value == ABSENT else "is set now" if digest == ABSENT else "has changed"
+            yield f"the environment variable {name}", how
     if closure.tool != __version__:
         yield "kernel-audit", f"was {closure.tool}, and is {__version__}"
     elif closure.runtime != runtime_digest():

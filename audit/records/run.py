@@ -102,6 +102,7 @@ def _disagrees(record: RunRecord, files: Mapping[str, bytes]) -> Iterator[str]:
         yield f"{PLAN} differs from the plan in the record"
     extra = Counter((audit.case, audit.variant) for audit in record.audits) - Counter(_planned(record))
     yield from (f"{variant} in {case} has more results than planned" for case, variant in extra)
+    yield from _parents(record.plan)
     ran = {audit.case for audit in record.audits}
     cases = {case.id: case for case in record.plan.cases}
     recorded = {case.case.id: case for case in record.cases}
@@ -133,6 +134,15 @@ def _disagrees(record: RunRecord, files: Mapping[str, bytes]) -> Iterator[str]:
     if record.plan.pruned and summary.indistinguishable:
         yield "summary: indistinguishable is about default plans, and the plan was narrowed"
     yield from derive.fields("summary", record.summary, derived_summary)
+
+
+def _parents(plan: Plan) -> Iterator[str]:
+    """Where a variant is compared with one that has not run by then."""
+    before: set[str] = set()
+    for variant in plan.variants:
+        if variant.parent is not None and variant.parent not in before:
+            yield f"{PLAN}: {variant.label} is compared with {variant.parent}, which does not precede it in the plan"
+        before.add(variant.label)
 
 
 def _launches(record: RunRecord) -> Iterator[str]:

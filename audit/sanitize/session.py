@@ -17,8 +17,8 @@ from audit.compile.identity import BuildIdentity
 from audit.errors import CompileError, ToolMissing
 from audit.execution import step_loads
 from audit.inputs import case_inputs, load_capture
-from audit.opened_files import collected_in_a_case
 from audit.project import Project
+from audit.project_reads import collected_in_a_case
 from audit.records import machine
 from audit.records.closure import closure_of
 from audit.records.folder import add_pages
@@ -76,7 +76,7 @@ def sanitize(
         except (ToolMissing, CompileError) as error:
             missing[tool] = str(error)
     session = _Session(project, plan, engine, rules, tuple(canaries), missing)
-    with collected_in_a_case() as opened:
+    with collected_in_a_case() as reads:
         checked, builds = _run_checks(session, on_check)
     used = counted(rules, (finding for check in checked for finding in check.findings))
     objections = complaints(used, _today(), tuple(records), narrowed=plan.pruned)
@@ -95,7 +95,7 @@ def sanitize(
         checked=checked,
         suppressions=used,
         summary=summarize_session(plan, checked, canaries, objections, round(time.monotonic() - began, 1)),
-        closure=closure_of(project, plan.operator, opened, session_cases(plan)),
+        closure=closure_of(project, plan.operator, [reads], session_cases(plan)),
     )
     path = folder.finish(record)
     add_pages(path, lambda: render(record))

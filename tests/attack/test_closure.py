@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.opened_files import collected_in_a_case, while_a_hook_runs
 from audit.project import find_project
+from audit.project_reads import collected_in_a_case, while_a_hook_runs
 from audit.records.closure import python_sources
 from audit.records.run import KIND
 from audit.records.verify import verify
@@ -123,13 +123,13 @@ def test_packages_that_are_installed_beside_the_interpreter_are_left_out(
     for folder in (site, mine):
         (folder / "data.txt").write_text("1")
         monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
-    with collected_in_a_case() as files:
+    with collected_in_a_case() as reads:
         (mine / "data.txt").read_text()  # outside of a hook: the tool's own reading
         with while_a_hook_runs():
             for folder in (site, mine):
                 (folder / "data.txt").read_text()
             (mine / "made.txt").write_text("2")
-    assert files == {str(mine / "data.txt")}
+    assert reads.files == {str(mine / "data.txt")}
 
 
 def test_imports_are_followed_through_packages(tmp_path: Path) -> None:
@@ -150,3 +150,76 @@ def test_imports_are_followed_through_packages(tmp_path: Path) -> None:
         "kernels/__init__.py", "kernels/op/__init__.py", "kernels/op/operator.py", "kernels/shared.py",
         "references/__init__.py", "references/domain.py", "references/fp64.py",
     }  # fmt: skip
+
+
+READ = {
+    "subscript": 'int(os.environ["KNOB"])',
+    "get": 'int(os.environ.get("KNOB", 0))',
+    "getenv": 'int(os.getenv("KNOB", "0"))',
+    "getenvb": 'int(os.getenvb(b"KNOB", b"0"))',
+    "in": 'int("KNOB" in os.environ)',
+    "setdefault": 'int(os.environ.setdefault("KNOB", "0"))',
+}
+
+
+@pytest.mark.parametrize("how", READ)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    x = inputs", "    knob()\n    x = inputs"),  # in a reference
+        ('"x": rng.normal(0, scale()', '"x": rng.normal(0 * knob(), scale()'),  # in inputs
+    ],
+)
+def test_an_environment_variable_that_a_hook_reads(
+    project: Path, audit: Audit, monkeypatch: pytest.MonkeyPatch, how: str, old: str, new: str
+) -> None:
+    source = project / "kernels/softmax.py"
+    text = source.read_text()
+    assert old in text
+    source.write_text(f"import os\n\n\ndef knob():\n    return {READ[how]}\n\n\n{text.replace(old, new)}")
+    ran = audit(project, "run", "--axis", "n=33", "--variant", "fast", "--json", KNOB="1")
+    folder = Path(ran.json["evidence"])
+    closure = KIND.load(folder).closure
+    assert closure is not None
+    assert closure.environment.keys() == {"KNOB"}
+    name = "the environment variable KNOB"
+    for value, changed in (("1", {}), ("2", {name: "has changed"}), (None, {name: "is not set now"})):
+        if value is None:
+            monkeypatch.delenv("KNOB")
+        else:
+            monkeypatch.setenv("KNOB", value)
+        assert stale(folder, project) == changed
+
+
+def test_a_variable_that_was_not_set_is_set_now(project: Path, audit: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (project / "kernels/softmax.py").open("a") as file:
+        file.write('import os\nos.environ.setdefault("KNOB_WHILE_LOADED", "0")\n')
+    ran = audit(project, "run", "--axis", "n=33", "--variant", "fast", "--json")
+    monkeypatch.setenv("KNOB_WHILE_LOADED", "1")
+    assert stale(Path(ran.json["evidence"]), project) == {"the environment variable KNOB_WHILE_LOADED": "is set now"}
+
+
+WHOLE = [
+    "dict(os.environ)", "{**os.environ}", "os.environ.copy()", "list(os.environ.items())", "[*os.environ]",
+    "os.environ | {}", "{name: os.environ[name] for name in os.environ}",
+    "subprocess.run(['true'], env=os.environ, check=True)", "subprocess.run(['true'], env={**os.environ}, check=True)",
+    "pathlib.Path.home()", "os.environ.update(OTHER_KNOB='1')", "os.environ['OTHER_KNOB'] = '1'",
+    "[each for each in os.environ.items() if each[0] == 'KNOB']",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", WHOLE)
+def test_what_counts_as_reading_none(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
+    monkeypatch.setenv("KNOB", "1")
+    monkeypatch.setenv("OTHER_KNOB", "1")
+    with collected_in_a_case() as reads, while_a_hook_runs():
+        exec(f"import os, pathlib, subprocess\n{code}", {"__name__": "_audited_1.kernels"})
+    assert reads.variables == {}
+
+
+def test_what_a_package_reads_is_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KNOB", "1")
+    for module, read in (("another.package", set()), ("_audited_1.kernels", {"KNOB"})):
+        with collected_in_a_case() as reads, while_a_hook_runs():
+            exec("import os; os.environ['KNOB']", {"__name__": module})
+        assert reads.variables.keys() == read

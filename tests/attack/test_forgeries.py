@@ -89,6 +89,13 @@ def same_launches(record: RunRecord) -> RunRecord:
     return each_audit(lambda audit: msgspec.structs.replace(audit, launched_code=first))(record)
 
 
+def a_parent_that_is_gone(record: RunRecord) -> RunRecord:
+    """The parent's own line of the plan has another name; its audits are still there."""
+    first, *others = record.plan.variants
+    plan = msgspec.structs.replace(record.plan, variants=(msgspec.structs.replace(first, name="gone"), *others))
+    return msgspec.structs.replace(record, plan=plan)
+
+
 def launches(change: Callable[[LaunchRecord], LaunchRecord | None]) -> Forge:
     """Change every launch of every case, or leave it out."""
 
@@ -153,6 +160,7 @@ DERIVABLE: dict[str, Forge] = {
     "launches of nobody": lambda record: msgspec.structs.replace(
         record, cases=tuple(msgspec.structs.replace(one, launches={}) for one in record.cases)
     ),
+    "a parent that was not planned": a_parent_that_is_gone,
     "no cases": lambda record: msgspec.structs.replace(record, cases=()),
     "steps that were never planned": lambda record: msgspec.structs.replace(
         record,

@@ -55,6 +55,7 @@ def project(tmp_path: Path) -> Path:
 
 
 @pytest.mark.gpu
+@pytest.mark.skipif(not Path("/dev/nvidiactl").exists(), reason="needs an NVIDIA GPU")
 def test_unwritten_shared_memory_is_found_on_a_gpu(project: Path, audit: Callable[..., Ran]) -> None:
     ran = audit(project, "run", "--shape", "largest", "--device", "cuda", "--json")
     assert {result["variant"] for result in ran.results() if result["verdict"] == "fail"} == {"unwritten"}

@@ -9,7 +9,7 @@ import pytest
 
 from audit.cli.crash import describe_crash
 from audit.cli.main import main
-from audit.hooks import PROJECT
+from audit.environment_reads import PROJECT
 
 from ..conftest import Ran
 

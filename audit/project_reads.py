@@ -1,6 +1,7 @@
-"""The files that a project's code opens for reading, seen through Python's audit event `open` (PEP 578).
+"""What a project's code reads while it is loaded or called: files, and environment variables.
 
-What native code opens is not seen. Files of Python and its packages are left out: their versions are recorded.
+Files are seen through Python's audit event `open` (PEP 578). What native code opens is not seen. Files of Python and
+its packages are left out.
 """
 
 from __future__ import annotations
@@ -11,44 +12,57 @@ import sysconfig
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-_case: ContextVar[set[str] | None] = ContextVar("files that the project opened in a case", default=None)
+from audit.environment_reads import variables_read
+
+
+@dataclass(frozen=True)
+class ProjectReads:
+    """The absolute paths of files, and variable -> digest at its first reading (`audit.environment_reads`)."""
+
+    files: set[str] = field(default_factory=set)
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+_case: ContextVar[ProjectReads | None] = ContextVar("what the project reads in a case", default=None)
 _collected: ContextVar[set[str] | None] = ContextVar("where the event goes while the project's code runs", default=None)
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 _VIRTUAL = ("/proc/", "/sys/", "/dev/")
 
 
 @contextmanager
-def collected_in_a_case() -> Iterator[set[str]]:
-    """A set that the hooks of a project fill, as far as they are called in this block."""
-    files: set[str] = set()
-    token = _case.set(files)
+def collected_in_a_case() -> Iterator[ProjectReads]:
+    """What the hooks of a project read, as far as they are called in this block."""
+    reads = ProjectReads()
+    token = _case.set(reads)
     try:
-        yield files
+        yield reads
     finally:
         _case.reset(token)
 
 
 @contextmanager
 def while_a_hook_runs() -> Iterator[None]:
-    """Collect what the project's code in this block opens for the case, if there is one."""
-    if (files := _case.get()) is None:
+    """Collect what the project's code in this block reads for the case, if there is one."""
+    if (reads := _case.get()) is None:
         yield
         return
-    with opened_by_the_project(files):
+    with read_by_the_project(reads):
         yield
 
 
 @contextmanager
-def opened_by_the_project(into: set[str]) -> Iterator[None]:
-    """Collect the absolute paths of the files that this thread opens for reading."""
+def read_by_the_project(into: ProjectReads) -> Iterator[None]:
+    """Collect what this thread reads."""
     _install()
-    token = _collected.set(into)
+    token = _collected.set(into.files)
     try:
-        yield
+        with variables_read(into.variables):
+            yield
     finally:
         _collected.reset(token)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from audit.backends import child
 from audit.backends.outcome import Outcome, TimedOut, Unsupported
-from audit.backends.places import with_lines
+from audit.backends.source_lines import with_lines
 from audit.bundle import Argument, Bundle, BundledLaunch
 from audit.compile.host import HostBuild
 from audit.errors import MachineError

@@ -12,7 +12,7 @@ from audit.checks.result import Verdict
 from audit.compile.identity import BuildIdentity
 from audit.records.closure import Closure
 from audit.records.kind import Draft, Headline, Kind
-from audit.records.machine import Machine
+from audit.records.machine import MachineRecord
 from audit.records.resolution import ResolvedCase
 from audit.spec import AxisValue, Case
 
@@ -100,7 +100,7 @@ class BenchRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operator: str
     axes: dict[str, int | float | str]  # of the working set
     seeds: tuple[int, ...]  # of the layers
-    machine: Machine
+    machine: MachineRecord
     method: Method
     bandwidth: Bandwidth
     builds: dict[str, BuildIdentity]

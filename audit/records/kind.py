@@ -20,7 +20,7 @@ from audit.compile.identity import BuildIdentity
 from audit.errors import EvidenceError
 from audit.printable import one_line
 from audit.records import folder, packing, statement
-from audit.records.machine import Machine
+from audit.records.machine import MachineRecord
 from audit.records.resolution import ResolvedCase
 from audit.records.statement import STATEMENT
 
@@ -43,7 +43,7 @@ class AnyRecord(Protocol):
     @property
     def commit(self) -> str | None: ...
     @property
-    def machine(self) -> Machine: ...
+    def machine(self) -> MachineRecord: ...
     @property
     def builds(self) -> dict[str, BuildIdentity]: ...
 

@@ -13,7 +13,7 @@ import msgspec
 from audit.git import git
 
 
-class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MachineRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The machine of a run."""
 
     system: str
@@ -24,9 +24,9 @@ class Machine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     device: str | None = None  # the GPU, if kernels ran on one
 
 
-def describe_machine(device: str | None = None) -> Machine:
+def describe_machine(device: str | None = None) -> MachineRecord:
     """This machine and the GPU that kernels ran on."""
-    return Machine(
+    return MachineRecord(
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
         processor=_processor(),
         cores=os.cpu_count() or 1,

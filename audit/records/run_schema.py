@@ -10,7 +10,7 @@ from audit.launch_record import LaunchRecord
 from audit.metrics import Metric
 from audit.plan import Plan
 from audit.records.closure import Closure
-from audit.records.machine import Machine
+from audit.records.machine import MachineRecord
 from audit.spec import Case
 from audit.vacuity import Exposure, OmissionShare, unseen
 
@@ -74,7 +74,7 @@ class RunRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command: str
     commit: str | None
     plan: Plan
-    machine: Machine
+    machine: MachineRecord
     builds: dict[str, BuildIdentity]
     cases: tuple[CaseRecord, ...]
     audits: tuple[Audit, ...]

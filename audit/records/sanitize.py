@@ -17,7 +17,7 @@ from audit.project import TABLE
 from audit.records import derive
 from audit.records.closure import Closure
 from audit.records.kind import PLAN, Draft, Headline, Kind
-from audit.records.machine import Machine
+from audit.records.machine import MachineRecord
 from audit.records.resolution import ResolvedCase
 from audit.spec import Case
 
@@ -161,7 +161,7 @@ class SanitizeRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     command: str
     commit: str | None
     plan: SanitizePlan
-    machine: Machine
+    machine: MachineRecord
     tools: tuple[ToolRecord, ...]
     builds: dict[str, BuildIdentity]
     canaries: tuple[Canary, ...]

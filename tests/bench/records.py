@@ -16,7 +16,7 @@ from audit.records.bench import (
     SkippedArm,
     TimedContext,
 )
-from audit.records.machine import Machine
+from audit.records.machine import MachineRecord
 
 DEVICE = "NVIDIA H200, sm_90, driver 580.159.04, CUDA 13.0"
 
@@ -59,7 +59,7 @@ def bench(*points: TimedContext, device: str | None = DEVICE, layers: int = 16) 
         operator="grouped",
         axes={"context": 65536, "page": 16},
         seeds=tuple(range(1, layers + 1)),
-        machine=Machine("Linux", "Xeon", 16, "3.12.3", {"numpy": "2.5.2"}, device),
+        machine=MachineRecord("Linux", "Xeon", 16, "3.12.3", {"numpy": "2.5.2"}, device),
         method=Method(layers),
         bandwidth=Bandwidth(2**30, 4e12, 3.5e12, 2e12),
         builds={"fast": build},

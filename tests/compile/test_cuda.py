@@ -142,7 +142,7 @@ WHOLE = """#include <cstdio>
 #include <vector>
 #include <cublas_v2.h>
 #include "include_me.h"
-#define cudaCheck(x) do { cudaError_t e = (x); if (e != cudaSuccess) { printf("%s", cudaGetErrorString(e)); } } while (0)
+#define cudaCheck(x) do { cudaError_t e = (x); if (e) { printf("%s", cudaGetErrorString(e)); } } while (0)
 static cublasHandle_t handle;
 struct Shape { int rows; __host__ __device__ int twice() const { return 2 * rows; } };
 template <int N> __global__ void k(float* p) { p[threadIdx.x] = N * p[threadIdx.x] + Shape{FACTOR}.twice(); }
@@ -215,5 +215,5 @@ def test_an_architecture_that_nvcc_lacks_is_no_fault_of_the_source(tmp_path: Pat
     if toolkit.find_nvcc() is None:
         pytest.skip("there is no nvcc")
     (tmp_path / "k.cu").write_text("__global__ void k(float* p) { p[0] = 1; }\n")
-    with pytest.raises(ToolMissing, match="cannot compile for sm_30.*set CUDA_HOME"):
+    with pytest.raises(ToolMissing, match=r"cannot compile for sm_30.*set CUDA_HOME"):
         compile_cubin(tmp_path, Path("k.cu"), ["k"], arch="sm_30")

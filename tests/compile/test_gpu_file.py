@@ -14,7 +14,8 @@ from audit.errors import CompileError, ProjectError, ToolMissing
 from audit.spec import Machine
 
 SOURCE = """
-template <int Rows, int Threads> __global__ void splits(const float* x, float* y) { y[threadIdx.x] = Rows * x[Threads]; }
+template <int Rows, int Threads>
+__global__ void splits(const float* x, float* y) { y[threadIdx.x] = Rows * x[Threads]; }
 template __global__ void splits<6, 256>(const float*, float*);
 template __global__ void splits<8, 256>(const float*, float*);
 namespace ops { __global__ void softmax(float* x, int n) { x[0] = n; } }

@@ -12,7 +12,7 @@ from audit.checks.tally import tally
 from audit.compile.identity import BuildIdentity
 from audit.metrics import Metric
 from audit.plan import Plan, PlannedVariant
-from audit.records.machine import Machine
+from audit.records.machine import MachineRecord
 from audit.records.run import SCHEMA, Audit, CaseRecord, RunRecord, summarize_run
 from audit.spec import Case
 from audit.vacuity import Exposure
@@ -65,7 +65,7 @@ def synthetic(
         command="audit run --shape q6",
         commit="c" * 40,
         plan=plan,
-        machine=Machine("Linux", "EPYC", 2, "3.11", {"numpy": "2.4"}, "NVIDIA H200, driver 580"),
+        machine=MachineRecord("Linux", "EPYC", 2, "3.11", {"numpy": "2.4"}, "NVIDIA H200, driver 580"),
         builds={f"{each}-{at:016x}": _build(at) for at, each in enumerate(names)},
         cases=tuple(
             CaseRecord(each, f"{at:064x}", "d" * 64 if each.capture else None, ("live", "restore"), None)

@@ -7,7 +7,7 @@ import html
 import msgspec
 import pytest
 
-from audit.records.machine import Machine
+from audit.records.machine import MachineRecord
 from audit.records.sanitize import (
     SCHEMA,
     Canary,
@@ -52,7 +52,7 @@ def session() -> SanitizeRecord:
         command="audit sanitize --shape q6",
         commit=None,
         plan=plan,
-        machine=Machine("Linux", "EPYC", 2, "3.11", {}),
+        machine=MachineRecord("Linux", "EPYC", 2, "3.11", {}),
         tools=(ToolRecord("memcheck", "AddressSanitizer", ("-g",), "sees no padding"),),
         builds={},
         canaries=canaries,

@@ -28,6 +28,7 @@ _COMMANDS = {
     "run": "Audit every planned case of a shape.",
     "compare": "Compare two kernels on the same inputs, without a project.",
     "sanitize": "Look for races, stray accesses and uninitialised reads.",
+    "survey": "Run every shape of a project and keep one record of all.",
     "bench": "Time variants in pairs on a GPU.",
     "list": "Show shapes, variants, default plans and captures.",
     "report": "Render a record as one HTML page.",

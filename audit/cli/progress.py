@@ -61,11 +61,15 @@ class Progress:
 
     def advance(self, result: JudgedRun) -> None:
         """Count one more result."""
+        self.count(result.verdict, f"{result.variant} {result.case}")
+
+    def count(self, verdict: Verdict, what: str) -> None:
+        """Count one more verdict, and show of what it is."""
         with self._lock:
             before = self._counts.total()
-            self._counts[result.verdict] += 1
+            self._counts[verdict] += 1
             if self._bar is not None and self._task is not None:
-                self._bar.update(self._task, advance=1, description=visible(f"{result.variant} {result.case}"))
+                self._bar.update(self._task, advance=1, description=visible(what))
             elif (before + 1) * _PARTS // self._total > before * _PARTS // self._total:
                 echo(self._line(), err=True)
 

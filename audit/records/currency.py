@@ -13,6 +13,7 @@ from audit.errors import CaptureError
 from audit.project import Project
 from audit.records.closure import changes
 from audit.records.kinds import Record, kind_of
+from audit.records.survey import SurveyRecord
 
 _OF_A_REVISION = re.compile(r".+@[0-9a-f]{12}-.+")
 
@@ -46,10 +47,13 @@ def stale(record: Record, project: Project) -> Staleness:
 
 
 def _closure(record: Record, project: Project) -> Iterator[tuple[str, str]]:
-    if record.closure is None:
+    kind = kind_of(record)
+    if kind.changed:
+        yield from kind.changed(record, project)
+        return
+    if isinstance(record, SurveyRecord) or record.closure is None:
         yield "the record", "is of a version that did not record what decided it beside its sources"
         return
-    kind = kind_of(record)
     yield from changes(record.closure, project, kind.headline(record).operator, kind.resolved_cases(record))
 
 

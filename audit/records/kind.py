@@ -19,6 +19,7 @@ from audit.checks.result import Verdict
 from audit.compile.identity import BuildIdentity
 from audit.errors import EvidenceError
 from audit.printable import one_line
+from audit.project import Project
 from audit.records import folder, packing, statement
 from audit.records.machine import MachineRecord
 from audit.records.resolution import ResolvedCase
@@ -78,6 +79,7 @@ class Kind(Generic[_Record]):
     disagrees   (record, unpacked files) -> a sentence for each contradiction between its parts
     headline    the record's line in a list
     captures    capture -> sha256 of its manifest, for every capture that it used
+    changed     what has changed since, with how, where the record has no closure of its own
     page        the module that renders it, with `pages(record, files, context)` and `points(record)`
     """
 
@@ -94,6 +96,7 @@ class Kind(Generic[_Record]):
     resolved_cases: Callable[[_Record], Sequence[ResolvedCase]]
     optional: tuple[str, ...] = ()
     captures: Callable[[_Record], Mapping[str, str | None]] = lambda _record: {}
+    changed: Callable[[_Record, Project], Iterator[tuple[str, str]]] | None = None
 
     @property
     def files(self) -> tuple[str, ...]:

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from audit.errors import EvidenceError
-from audit.records import bench, folder, packing, run, sanitize
+from audit.records import bench, folder, packing, run, sanitize, survey
 from audit.records.kind import Kind
 
-Record: TypeAlias = run.RunRecord | sanitize.SanitizeRecord | bench.BenchRecord
+Record: TypeAlias = run.RunRecord | sanitize.SanitizeRecord | bench.BenchRecord | survey.SurveyRecord
 
-KINDS: tuple[Kind[Any], ...] = (run.KIND, sanitize.KIND, bench.KIND)
+KINDS: tuple[Kind[Any], ...] = (run.KIND, sanitize.KIND, bench.KIND, survey.KIND)
 FILES = tuple(kind.file for kind in KINDS)
 
 

@@ -57,7 +57,7 @@ def understood(
     """
     if code == 0 and lines[-1:] == ["done"]:
         try:
-            return _completed(lines, files, seconds)
+            return _completed(lines, files, seconds, printed_text)
         except ValueError as error:
             return Crashed("report", f"a line that is none of a report: {error}", seconds)
     for line in lines:
@@ -97,9 +97,9 @@ def reported(report: Path) -> list[str]:
     return report.read_text(encoding="utf-8", errors="replace").splitlines() if report.exists() else []
 
 
-def _completed(lines: Sequence[str], files: Files, seconds: float) -> Completed:
+def _completed(lines: Sequence[str], files: Files, seconds: float, printed_text: str) -> Completed:
     identity = next((line.partition(" ")[2] for line in lines if line.startswith("identity ")), "")
-    return Completed(launches(lines), identity, files, seconds)
+    return Completed(launches(lines), identity, files, seconds, printed_text)
 
 
 def launches(lines: Sequence[str]) -> tuple[LaunchCount, ...]:

@@ -24,6 +24,7 @@ class Completed(msgspec.Struct, frozen=True, tag=True):
     ran_fnv: str  # FNV-1a-64 of the executable, which the process computes from its own file
     files: dict[str, dict[str, Path]]
     seconds: float
+    printed: str = ""  # by device code, to standard output and error: the first and the last part
 
 
 class Crashed(msgspec.Struct, frozen=True, tag=True):

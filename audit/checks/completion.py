@@ -28,15 +28,18 @@ def completion(view: View) -> Iterator[Result]:
             yield Result("completion", "fail", ending(view.outcome))
         case Unsupported():
             yield Result("completion", "inconclusive", ending(view.outcome))
-        case Completed(launches):
+        case Completed(launches, printed=printed):
             steps = [step.name for step in view.bundle.steps]
-            yield _as_planned(view, steps, launches, "")
+            said = f"; device code printed: {printed}" if printed else ""
+            yield _as_planned(view, steps, launches, "", said)
             again = steps_to_repeat(view)
             for execution, launched in view.launched.items():
                 yield _as_planned(view, again if execution == "again" else steps, launched, f" ({execution})")
 
 
-def _as_planned(view: View, steps: Sequence[str], launches: Sequence[LaunchCount], which: str) -> Result:
+def _as_planned(
+    view: View, steps: Sequence[str], launches: Sequence[LaunchCount], which: str, said: str = ""
+) -> Result:
     planned = [
         (step, launch.entry, prod(launch.grid), prod(launch.block)) for step in steps for launch in view.bundle.launches
     ]
@@ -45,7 +48,8 @@ def _as_planned(view: View, steps: Sequence[str], launches: Sequence[LaunchCount
         "completion",
         "pass" if actual == planned else "fail",
         f"{len(actual)} launches seen, {len(planned)} planned{which}"
-        + ("" if actual == planned else f"; seen {actual}, planned {planned}"),
+        + ("" if actual == planned else f"; seen {actual}, planned {planned}")
+        + said,
         measured=Figure.of(len(actual)),
         limit=Figure.of(len(planned)),
     )

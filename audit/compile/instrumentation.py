@@ -28,11 +28,22 @@ class Instrumentation(msgspec.Struct, frozen=True):
     package: str  # the package of Debian and Ubuntu that provides them
 
 
-# Functions that write or print; audit/simt/scout.cc intercepts each call.
-_WRITERS = (
+# Calls that the runtime intercepts: audit/simt/scout.cc those that write or print, audit/simt/races.cc the others.
+_INTERCEPTED = (
     *(f"__tsan_write{size}" for size in (1, 2, 4, 8, 16)),
     *(f"__tsan_unaligned_write{size}" for size in (2, 4, 8, 16)),
     *("__tsan_write_range", "memset", "memcpy", "memmove", "printf", "puts", "putchar"),
+    *(f"__tsan_read{size}" for size in (1, 2, 4, 8, 16)),
+    *(f"__tsan_unaligned_read{size}" for size in (2, 4, 8, 16)),
+    *("__tsan_read_range", "__tsan_func_entry", "__tsan_func_exit", "__tsan_atomic_thread_fence"),
+    *(
+        f"__tsan_atomic{bits}_{name}"
+        for bits in (8, 16, 32, 64)
+        for name in (
+            *("load", "store", "exchange", "fetch_add", "fetch_sub", "fetch_and", "fetch_or", "fetch_xor"),
+            *("compare_exchange_strong", "compare_exchange_weak"),
+        )
+    ),
 )
 
 # Checks of the plain build; audit/simt/undefined.cc is what they call.
@@ -45,8 +56,8 @@ _CALLED = ("-fno-builtin-memset", "-fno-builtin-memcpy", "-fno-builtin-memmove")
 INSTRUMENTATION = {
     "thread": Instrumentation(
         "SIMT_SANITIZER_THREAD",
-        (*_READABLE, *_CALLED, "-fsanitize=thread"),
-        ("-fsanitize=thread", *(f"-Wl,--wrap={name}" for name in _WRITERS if X86)),
+        (*_READABLE, *_CALLED, "-fsanitize=thread", *(("--param=tsan-distinguish-volatile=1",) if X86 else ())),
+        ("-fsanitize=thread", *(f"-Wl,--wrap={name}" for name in _INTERCEPTED if X86)),
         "libtsan.so",
         "",
         "libtsan2",

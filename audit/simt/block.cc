@@ -166,6 +166,7 @@ void Block::fiber_main() {
 
 void Block::exit_thread() {
   inside_ = true;
+  before_effect();
   Warp& warp = warps_[current_ / kLanes];
   warp.exited |= bit(lane());
   if (warp.in_collective != 0) fail_on_exit_from_collective(warp, lane());

@@ -17,6 +17,10 @@
 #include "shared_memory.h"
 #include "stacks.h"
 
+#ifdef SIMT_SANITIZER_THREAD
+extern "C" void simt_flush();  // tells ThreadSanitizer of the running thread's last write (races.cc)
+#endif
+
 namespace simt {
 
 constexpr unsigned kLanes = 32;
@@ -85,6 +89,7 @@ class Block : private Watch {  // a base class, so that an empty Watch takes no 
   // Ends the trial of a thread (scout.cc) at its first effect that another thread could notice.
   void before_effect() {
 #ifdef SIMT_SANITIZER_THREAD
+    simt_flush();
     if (on_trial_) end_trial_here();
 #endif
   }

@@ -33,7 +33,13 @@ const char* simt_trial_stack[2] = {nullptr, nullptr};
       "__wrap_" #name ":\n"                      \
       "  cmpb $0, simt_on_trial(%rip)\n"         \
       "  jne 1f\n"                               \
-      "2: jmp __real_" #name "@PLT\n"            \
+      "2: cmpb $0, simt_pending(%rip)\n"          \
+      "  jne 3f\n"                                \
+      "4: jmp __real_" #name "@PLT\n"             \
+      "3: pushq %rdi\n  pushq %rsi\n  pushq %rdx\n  pushq %rcx\n  pushq %r8\n  pushq %r9\n  pushq %rax\n" \
+      "  call simt_flush@PLT\n"                   \
+      "  popq %rax\n  popq %r9\n  popq %r8\n  popq %rcx\n  popq %rdx\n  popq %rsi\n  popq %rdi\n"         \
+      "  jmp 4b\n"                                \
       "1: cmpq simt_trial_stack(%rip), %rdi\n"   \
       "  jb simt_effect@PLT\n"                   \
       "  cmpq 8+simt_trial_stack(%rip), %rdi\n"  \
@@ -41,11 +47,7 @@ const char* simt_trial_stack[2] = {nullptr, nullptr};
       "  jmp simt_effect@PLT\n"                  \
       ".size __wrap_" #name ", .-__wrap_" #name "\n");
 
-SIMT_WRITER(__tsan_write1)
-SIMT_WRITER(__tsan_write2)
-SIMT_WRITER(__tsan_write4)
-SIMT_WRITER(__tsan_write8)
-SIMT_WRITER(__tsan_write16)
+// races.cc has __tsan_write1 to 16.
 SIMT_WRITER(__tsan_unaligned_write2)
 SIMT_WRITER(__tsan_unaligned_write4)
 SIMT_WRITER(__tsan_unaligned_write8)

@@ -35,6 +35,13 @@ void* SharedMemory::find_or_create(const SharedObject& object) {
   return address;
 }
 
+bool SharedMemory::holds(const void* address) const {
+  const auto within = [&](const char* start, std::size_t bytes) { return address >= start && address < start + bytes; };
+  for (const Placed& placed : placed_)
+    if (within(placed.address, placed.object->bytes)) return true;
+  return within(dynamic_, dynamic_bytes_);
+}
+
 #ifndef SIMT_SANITIZED  // otherwise exact_shared_memory.cc
 
 namespace {

@@ -29,6 +29,8 @@ class SharedMemory {
 
   void* find_or_create(const SharedObject& object);
   void* dynamic(unsigned alignment) const;
+  // Whether the address is in an object of the block or in its dynamic memory.
+  bool holds(const void* address) const;
 
  private:
   struct Placed {

@@ -57,7 +57,7 @@ __global__ void race_over_iterations_clean(const float* in, float* out) {
 // Two blocks: both write element 64.
 __global__ void race_between_blocks(const float* in, float* out) {
   const int at = threadIdx.x + 63 * blockIdx.x;
-  if (at < 128) out[at + (blockIdx.x == 0)] = in[at];  // found: race_between_blocks
+  if (at < 128) out[at + (blockIdx.x == 0)] = in[at] + blockIdx.x;  // found: race_between_blocks
 }
 
 __global__ void race_between_blocks_clean(const float* in, float* out) {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,11 +19,10 @@ from audit.plan import Backend
 from audit.project import Project
 from audit.records import machine
 from audit.records.folder import add_pages
-from audit.records.kinds import kind_in
 from audit.records.run import KIND as RUN
 from audit.records.run import RunRecord
 from audit.records.sanitize import KIND as SANITIZE
-from audit.records.sanitize import SanitizeRecord
+from audit.records.sanitize import Canary, SanitizeRecord, Tool
 from audit.records.survey import (
     SCHEMA,
     Objection,
@@ -33,9 +33,13 @@ from audit.records.survey import (
     summarize_survey,
 )
 from audit.report import pages
+from audit.sanitize.engine import Engine
+from audit.sanitize.plan import make_sanitize_plan
+from audit.sanitize.session import sanitize
 from audit.scratch import scratch_folder
 
 _DETAIL, _NOTES = 300, 4
+_TOOL_LIMIT = 180.0  # seconds, for a sanitizer over one variant in one case
 
 
 class SurveyOrder(msgspec.Struct, frozen=True):
@@ -44,10 +48,28 @@ class SurveyOrder(msgspec.Struct, frozen=True):
     project: Project
     shapes: tuple[str, ...]
     backend: Backend
-    sanitized: bool
+    engine: Engine | None  # of the sanitizers; None runs none
     jobs: int
     time_limit: float  # seconds, for the command of one shape
     device: str | None  # as the record describes it
+    command: str
+
+
+class OneSession:
+    """An engine whose tools find their canaries once: all shapes of a survey are one session."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine, self._found, self._lock = engine, dict[Tool, tuple[Canary, ...]](), threading.Lock()
+        self.together = engine.together
+        self.record, self.observe = engine.record, engine.observe
+        self.describe_device, self.abort = engine.describe_device, engine.abort
+
+    def canaries(self, tool: Tool) -> tuple[Canary, ...]:
+        """The tool's canaries and their twins, run for the first shape that asks."""
+        with self._lock:
+            if tool not in self._found:
+                self._found[tool] = self._engine.canaries(tool)
+            return self._found[tool]
 
 
 class _Surveyed(msgspec.Struct, frozen=True):
@@ -58,9 +80,7 @@ class _Surveyed(msgspec.Struct, frozen=True):
     files: dict[str, str] = {}
 
 
-def survey(
-    order: SurveyOrder, runs: Path, command: str, on_shape: Callable[[SurveyedShape], None]
-) -> tuple[SurveyRecord, Path]:
+def survey(order: SurveyOrder, runs: Path, on_shape: Callable[[SurveyedShape], None]) -> tuple[SurveyRecord, Path]:
     """Run all shapes and write the record into a new folder of `runs`. Returns the record and that folder."""
     folder = draft(runs, order.project.root.name)
     began = time.monotonic()
@@ -79,7 +99,7 @@ def survey(
         kind="survey",
         tool=__version__,
         started=folder.started,
-        command=command,
+        command=order.command,
         commit=machine.commit(order.project.root),
         project=below or ".",
         backend=order.backend,
@@ -97,29 +117,25 @@ def survey(
 
 def _survey_shape(order: SurveyOrder, shape: str, scratch: Path) -> _Surveyed:
     began = time.monotonic()
-    records: list[RunRecord | SanitizeRecord] = []
-    digests: list[str] = []
-    refusal = ""
-    for words in (("run",), ("sanitize",))[: 1 + order.sanitized]:
-        out = scratch / words[0]
-        refusal = _command(order, [*words, "--shape", shape, "--out", str(out)])
-        homes = [home for home in out.glob("*") if not home.name.startswith(".")] if out.is_dir() else []
-        if not homes:
-            break
-        refusal = ""
-        records.append(kind_in(homes[0]).load(homes[0]))
-        digests.append(sha256_of_file(homes[0] / (RUN.file, SANITIZE.file)[len(records) - 1]))
-    seconds = round(time.monotonic() - began, 1)
-    if refusal or not records:
+    refusal = _run_command(order, shape, scratch / "run")
+    homes = [home for home in (scratch / "run").glob("*") if not home.name.startswith(".")]
+    if not homes:
+        seconds = round(time.monotonic() - began, 1)
         return _Surveyed(SurveyedShape(shape, "inconclusive", seconds, 0, (), {}, (), refusal or "it left no record"))
-    return _summarized(shape, seconds, records, tuple(digests))
+    digests = [sha256_of_file(homes[0] / RUN.file)]
+    session = None
+    if order.engine:
+        plan = make_sanitize_plan(order.project, shape, backend=order.backend, time_limit=_TOOL_LIMIT)
+        session, home = sanitize(
+            order.project, plan, order.engine, scratch / "sanitize", order.command, lambda _record: {}
+        )
+        digests.append(sha256_of_file(home / SANITIZE.file))
+    return _summarized(shape, round(time.monotonic() - began, 1), RUN.load(homes[0]), session, tuple(digests))
 
 
 def _summarized(
-    shape: str, seconds: float, records: Sequence[RunRecord | SanitizeRecord], digests: tuple[str, ...]
+    shape: str, seconds: float, run: RunRecord, session: SanitizeRecord | None, digests: tuple[str, ...]
 ) -> _Surveyed:
-    run = next(record for record in records if isinstance(record, RunRecord))
-    session = next((record for record in records if isinstance(record, SanitizeRecord)), None)
     variants = tuple(_variant(run, session, planned.label) for planned in run.plan.variants)
     tools: dict[str, Verdict] = {}
     if session:
@@ -134,7 +150,8 @@ def _summarized(
         verdict = worst([first.verdict, "inconclusive"])
         changed = msgspec.structs.replace(first, verdict=verdict, objections=(*first.objections, objection))
         variants = (changed, *variants[1:])
-    builds = {f"{shape}/{key}": build for record in records for key, build in record.builds.items()}
+    sanitized = session.builds if session else {}
+    builds = {f"{shape}/{key}": build for key, build in (*run.builds.items(), *sanitized.items())}
     files = {name: digest for build in builds.values() for name, digest in build.sources.items()}
     if run.closure:
         files |= run.closure.python
@@ -169,15 +186,15 @@ def _variant(run: RunRecord, session: SanitizeRecord | None, label: str) -> Surv
     return SurveyedVariant(label, planned.parent or "", worst(verdicts), tuple(objections.values()), notes[:_NOTES])
 
 
-def _command(order: SurveyOrder, words: list[str]) -> str:
-    """Run a command of this tool on the project; its message where it ended with a usage error or not at all."""
-    device = ["--device", order.backend]
-    command = [sys.executable, "-m", "audit", *words, "--project", str(order.project.root), *device]
+def _run_command(order: SurveyOrder, shape: str, out: Path) -> str:
+    """Run `audit run` on a shape; its message where it ended with a usage error or not at all."""
+    words = ["run", "--shape", shape, "--out", str(out), "--project", str(order.project.root)]
+    command = [sys.executable, "-m", "audit", *words, "--device", order.backend]
     done = processes.run_process(command, order.time_limit, env=processes.package_environment())
     if done.code is None:
-        return f"`audit {words[0]}` did not end within {order.time_limit:g} s"
+        return f"`audit run` did not end within {order.time_limit:g} s"
     text = done.errors.decode(errors="replace").strip().splitlines()
-    return (text[-1] if text else f"`audit {words[0]}` ended with {done.code}")[: 2 * _DETAIL]
+    return (text[-1] if text else f"`audit run` ended with {done.code}")[: 2 * _DETAIL]
 
 
 def _relative(root: Path) -> str:

@@ -18,9 +18,13 @@ from audit.cli.terminal import echo, echo_json
 from audit.plan import Backend
 from audit.project import find_project
 from audit.records.survey import SurveyRecord
-from audit.survey import SurveyOrder, survey
+from audit.sanitize.device.engine import DeviceEngine
+from audit.sanitize.engine import Engine
+from audit.sanitize.host.engine import HostEngine
+from audit.survey import OneSession, SurveyOrder, survey
 
 _SHOWN = 20
+_CANARY_LIMIT = 60.0  # seconds
 
 
 @click.command(name="survey")
@@ -57,14 +61,15 @@ def command(
     project = find_project(project_folder)
     found = cuda.require_device().described() if device == "cuda" else None
     shapes = tuple(project.shapes())
-    order = SurveyOrder(
-        project, shapes, device, sanitized, jobs or max(1, (os.cpu_count() or 1) // 2), time_limit, found
-    )
     words = shlex.join(["audit", *sys.argv[1:]])
+    engine: Engine | None = None
+    if sanitized:
+        made: Engine = DeviceEngine(None, _CANARY_LIMIT) if device == "cuda" else HostEngine("sm_90", _CANARY_LIMIT)
+        engine = OneSession(made)
+    at_once = jobs or max(1, (os.cpu_count() or 1) // 2)
+    order = SurveyOrder(project, shapes, device, engine, at_once, time_limit, found, words)
     with Progress(project.root.name, len(shapes)) as progress:
-        record, folder = survey(
-            order, out or project.own_runs(), words, lambda one: progress.count(one.verdict, one.shape)
-        )
+        record, folder = survey(order, out or project.own_runs(), lambda one: progress.count(one.verdict, one.shape))
     if as_json:
         echo_json({"verdict": record.summary.verdict, "evidence": str(folder), "page": page_name(folder)})
     else:

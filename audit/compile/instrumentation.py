@@ -47,7 +47,7 @@ _INTERCEPTED = (
 )
 
 # Checks of the plain build; audit/simt/undefined.cc is what they call.
-PLAIN_CHECKS = ("-fsanitize=alignment,shift-exponent,float-cast-overflow",)
+PLAIN_CHECKS = ("-fsanitize=alignment,shift-exponent,float-cast-overflow,integer-divide-by-zero",)
 
 # -O1, as the sanitizers recommend: they cannot check a load that the optimizer removes.
 _READABLE = ("-O1", "-g", "-fno-omit-frame-pointer")

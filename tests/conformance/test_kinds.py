@@ -62,6 +62,12 @@ KINDS = {
     ),
     "conversion_of_nan": Kind("inconclusive", "conversion_of_nan.cu:3: a conversion of", types="f32 i32"),
     "conversion_too_large": Kind("inconclusive", "('float') to 'int'", types="f32 i32"),
+    "division_by_zero": Kind(
+        "inconclusive",
+        "division_by_zero.cu:2: a division of a 'int' by zero",
+        types="i32 i32",
+        reference="i['x'] // 2",
+    ),
     "misaligned_4": Kind(
         "fail",
         "misaligned_4.cu:3: misaligned load: a 'const float' needs a multiple of 4, but the address is 2 bytes",

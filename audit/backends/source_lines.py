@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from audit import processes
@@ -14,6 +15,8 @@ from audit import processes
 _ADDRESS = re.compile(r"@([0-9a-f]{1,16})\b")
 _LINE = re.compile(r"(?:\./)?(?P<file>\S+):(?P<line>\d+)")
 _MARK = re.compile(r'#line (\d+) "')
+_GROUP = re.compile(r"threads? (?P<threads>\d[\d, -]*) (?P<where>exited|at .+?)(?=; threads? \d|$)", re.DOTALL)
+_GROUPS = re.compile(r"threads? \d[\d, -]* (?:at|exited).*$", re.DOTALL)
 _LIMIT = 20.0  # seconds
 _SHOWN = 80  # characters of a source line
 
@@ -33,7 +36,28 @@ def with_lines(message: str, program: Path) -> str:
             number = int(frame["line"])
             message = message.replace(f"@{address}", f"{frame['file']}:{number} `{_text(source, number)}`")
             break
-    return message
+    return _GROUPS.sub(_merged, message)
+
+
+def _merged(groups: re.Match[str]) -> str:
+    """Threads at one place, which several instructions of a line make several, are one group."""
+    threads: dict[str, set[int]] = {}
+    for group in _GROUP.finditer(groups[0]):
+        spans = (re.fullmatch(r"(\d+)(?:-(\d+))?", span) for span in group["threads"].split(", "))
+        numbers = {number for span in spans if span for number in range(int(span[1]), int(span[2] or span[1]) + 1)}
+        threads.setdefault(group["where"], set()).update(numbers)
+    return "; ".join(f"{_spans(sorted(numbers))} {where}" for where, numbers in threads.items())
+
+
+def _spans(numbers: Sequence[int]) -> str:
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][-1] == number - 1:
+            spans[-1][1:] = [number]
+        else:
+            spans.append([number])
+    shown = ", ".join("-".join(map(str, span)) for span in spans)
+    return f"thread{'s' if len(numbers) > 1 else ''} {shown}"
 
 
 def _text(rewritten: Path, number: int) -> str:

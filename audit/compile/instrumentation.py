@@ -47,7 +47,7 @@ _INTERCEPTED = (
 )
 
 # Checks of the plain build; audit/simt/undefined.cc is what they call.
-PLAIN_CHECKS = ("-fsanitize=alignment,shift-exponent,float-cast-overflow",)
+PLAIN_CHECKS = ("-fsanitize=alignment,shift-exponent,float-cast-overflow,integer-divide-by-zero",)
 
 # -O1, as the sanitizers recommend: they cannot check a load that the optimizer removes.
 _READABLE = ("-O1", "-g", "-fno-omit-frame-pointer")
@@ -66,6 +66,7 @@ INSTRUMENTATION = {
         "SIMT_SANITIZER_ADDRESS",
         (
             *_READABLE,
+            "-fno-tree-sink",  # a read whose value only some threads use happens in all of them, as written
             "-fsanitize=address,alignment,bounds,null,return,bool,enum,shift-exponent,integer-divide-by-zero",
             "-fsanitize-recover=all",
         ),

@@ -297,8 +297,9 @@ void Block::release_converging(unsigned number) {
   std::uint32_t together = 0;
   for (unsigned other = 0; other < kLanes; ++other)
     if ((warp.converging & bit(other)) != 0 && same_site(warp.slots[other].site, site)) together |= bit(other);
-  // A GPU may run the lanes of a branch in parts. With a random schedule it does, where other lanes are elsewhere.
-  if (random_ != 0 && together != (warp.present & ~warp.exited)) together = part_of(together);
+  // A GPU may run the lanes of a branch in parts. With a random schedule it does, where other lanes are elsewhere or
+  // have returned.
+  if (random_ != 0 && together != warp.present) together = part_of(together);
   for (unsigned other = 0; other < kLanes; ++other)
     if ((together & bit(other)) != 0) warp.slots[other].result = together;
   warp.converging &= ~together;

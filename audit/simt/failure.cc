@@ -67,6 +67,16 @@ void write_report(const char* text, std::size_t bytes) {
   _exit(kExitStatus);
 }
 
+#ifdef SIMT_SANITIZED
+long behind_shared_memory(const void*) { return -1; }
+unsigned dynamic_bytes() { return 0; }
+#else
+long behind_shared_memory(const void* address) {
+  return current_block() != nullptr ? current_block()->shared().behind(address) : -1;
+}
+unsigned dynamic_bytes() { return current_block()->shared().dynamic_bytes(); }
+#endif
+
 void claim_failure() {
   if (failing.exchange(true))
     for (;;) pause();
@@ -89,6 +99,10 @@ void on_signal(int number, siginfo_t* info, void*) {
     std::snprintf(line, sizeof(line) - 1,
                   "error memory %sthe thread's stack of %zu KiB overflowed; reduce local arrays or recursion", where,
                   kStackBytes / 1024);
+  } else if (const long behind = behind_shared_memory(address); behind >= 0) {
+    std::snprintf(line, sizeof(line) - 1,
+                  "error memory %saccess to dynamic shared memory %ld bytes past the end of its %u bytes", where, behind,
+                  dynamic_bytes());
   } else if (info->si_code == SI_KERNEL) {
     std::snprintf(line, sizeof(line) - 1,
                   "error memory %saccess to a misaligned vector or to an address outside the address space", where);

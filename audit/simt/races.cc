@@ -55,8 +55,8 @@ struct Place {
 Place places[kPlaces];
 Place& place_of(void* pc) { return places[(reinterpret_cast<std::uint64_t>(pc) * 0x9E3779B97F4A7C15ULL) >> 54]; }
 
-// The pairs of places that were reported. ThreadSanitizer's own memory of them is switched off (TSAN_OPTIONS), because
-// it would take a dropped report for one that was printed.
+// The pairs of places that were reported. ThreadSanitizer's own memory of them is switched off, because it would take a
+// dropped report for one that was printed.
 constexpr unsigned kPairs = 4096;
 void* pairs[kPairs][2];
 
@@ -89,6 +89,8 @@ void __tsan_write8_pc(void* address, void* pc);
 void __tsan_write16_pc(void* address, void* pc);
 int __tsan_get_report_mop(void* report, unsigned long index, int* thread, void** address, int* size, int* is_write,
                           int* is_atomic, void** trace, unsigned long trace_size);
+
+const char* __tsan_default_options() { return "suppress_equal_addresses=0:suppress_equal_stacks=0"; }
 
 static void tell(void* address, unsigned bytes, void* pc) {
   switch (bytes) {

@@ -73,11 +73,11 @@ std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + 
 }  // namespace
 
 SharedMemory::SharedMemory() {
-  void* memory = mmap(nullptr, kHeapBytes + kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, kHeapBytes + kInaccessible, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) fail(Failure::room, "no memory for a block's shared memory: %s", std::strerror(errno));
   base_ = static_cast<char*>(memory);
   end_ = base_ + kHeapBytes;
-  mprotect(end_, kPage, PROT_NONE);
+  mprotect(end_, kInaccessible, PROT_NONE);
 }
 
 void SharedMemory::begin_block(unsigned dynamic_bytes, unsigned limit, unsigned poison_kind) {

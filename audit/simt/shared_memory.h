@@ -17,6 +17,8 @@ constexpr std::uint32_t kSharedPoison[kPoisonKinds] = {0x7FA07FA0, 0x7BFF7BFF, 0
 
 class SharedMemory {
  public:
+  static constexpr std::size_t kInaccessible = 1024 * 1024;  // bytes behind dynamic memory
+
   SharedMemory();
   SharedMemory(const SharedMemory&) = delete;
   SharedMemory& operator=(const SharedMemory&) = delete;
@@ -31,6 +33,14 @@ class SharedMemory {
   void* dynamic(unsigned alignment) const;
   // Whether the address is in an object of the block or in its dynamic memory.
   bool holds(const void* address) const;
+#ifndef SIMT_SANITIZED
+  // The bytes from the end of dynamic memory to an address behind it that faults, or -1 for any other address.
+  long behind(const void* address) const {
+    const char* const at = static_cast<const char*>(address);
+    return at >= end_ && at < end_ + kInaccessible ? at - (dynamic_ + dynamic_bytes_) : -1;
+  }
+  unsigned dynamic_bytes() const { return dynamic_bytes_; }
+#endif
 
  private:
   struct Placed {

@@ -1,9 +1,9 @@
 // What C++ leaves undefined and a GPU does not: checks that the compiler puts into the kernels (-fsanitize=..., see
 // audit/compile/instrumentation.py) call these functions. The names and the layout of the data are those of UBSan.
 //
-// A misaligned access is a fault of the kernel: a GPU refuses it too. A shift by the width or more, and a conversion to
-// an integer that cannot hold the value, have a result on a GPU that this CPU does not compute, so the run ends as
-// unsupported.
+// A misaligned access is a fault of the kernel: a GPU refuses it too. A shift by the width or more, a conversion to an
+// integer that cannot hold the value, and an integer division by zero have a result on a GPU that this CPU does not
+// compute, so the run ends as unsupported.
 #include "sanitizers.h"
 
 #ifndef SIMT_SANITIZER_ADDRESS  // which links UBSan itself
@@ -85,6 +85,19 @@ struct CastData {
        where.text, plain(data.place.file), data.place.line, value, data.from->name, data.to->name);
 }
 
+struct DivisionData {
+  Place place;
+  const TypeDescriptor* type;
+};
+
+[[noreturn]] void refuse_division(const DivisionData& data) {
+  const Where where;
+  fail(Failure::unsupported,
+       "%s%s:%u: a division of a %s by zero, or one that overflows, which C++ leaves undefined: a GPU gives a number, the "
+       "CPU would not; guard the divisor",
+       where.text, plain(data.place.file), data.place.line, data.type->name);
+}
+
 struct MismatchData {
   Place place;
   const TypeDescriptor* type;
@@ -108,6 +121,9 @@ extern "C" {
 
 void __ubsan_handle_shift_out_of_bounds(const simt::ShiftData* data, std::uint64_t, std::uint64_t right) {
   simt::refuse_shift(*data, right);
+}
+void __ubsan_handle_divrem_overflow(const simt::DivisionData* data, std::uint64_t, std::uint64_t) {
+  simt::refuse_division(*data);
 }
 void __ubsan_handle_float_cast_overflow(const simt::CastData* data, std::uint64_t from) {
   simt::refuse_cast(*data, from);

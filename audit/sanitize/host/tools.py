@@ -48,8 +48,6 @@ _THREAD = {
     "report_thread_leaks": 0,  # fibers are kept until the end
     "detect_deadlocks": 0,
     "report_signal_unsafe": 0,
-    "suppress_equal_addresses": 0,  # audit/simt/races.cc drops repetitions, and only those
-    "suppress_equal_stacks": 0,
     "history_size": 4,  # 0 to 7: how long the earlier side of a race keeps its line
 }
 _ADDRESS = {"halt_on_error": 0, "detect_leaks": 0, "redzone": _RED_ZONE, "max_redzone": 2048, "handle_segv": 2}

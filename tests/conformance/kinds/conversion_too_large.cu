@@ -1,0 +1,2 @@
+__global__ void good(const float* x, int* y, int n) { int t = threadIdx.x; y[t] = (int)x[t]; }
+__global__ void bad(const float* x, int* y, int n) { int t = threadIdx.x; y[t] = (int)(x[t] * 1e10f); }

@@ -216,9 +216,12 @@ def _variable_names(own: Sequence[Token]) -> Iterator[str]:
             yield _text(own, at + 2)
         if text in _CLOSING:
             at = _matching(own, at)
-        elif own[at].kind == "name" and _text(own, at + 1) in ("=", "[", ";", ",", "{", ":"):
-            if (_text(own, at + 1), _text(own, at + 2)) != (":", ":"):
-                yield text
+        elif (
+            own[at].kind == "name"
+            and _text(own, at + 1) in ("=", "[", ";", ",", "{", ":")
+            and (_text(own, at + 1), _text(own, at + 2)) != (":", ":")
+        ):
+            yield text
         at += 1
 
 

@@ -118,8 +118,10 @@ class HeaderSearch:
         self.stubs: list[str] = []
 
     def prepare(self) -> None:
-        """Before any attempt, let other headers stand in for those that NVRTC cannot read and a file of the tree includes:
-        libcu++ for the standard ones, the parts of CUB for the whole, and nothing for those of host libraries."""
+        """Before any attempt, replace the headers that NVRTC cannot read and that a file of the tree includes.
+
+        libcu++ stands in for the standard ones, the parts of CUB for the whole, and nothing for host libraries.
+        """
         assert self._cccl is not None
         for path in [path for path in self._tree.rglob("*") if path.is_file()]:
             for name in map(bytes.decode, _INCLUDED.findall(path.read_bytes())):

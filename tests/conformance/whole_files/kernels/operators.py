@@ -1,4 +1,4 @@
-"""Twelve operators of a language model, each with a plain kernel and a faster one, in files with all their host code."""
+"""Twelve operators of a language model, each with a plain kernel and a faster one, in files with host code."""
 
 import numpy as np
 
@@ -80,7 +80,8 @@ layernorm_forward = operator(
     layernorm64,
     (
         lambda c: [
-            Launch("layernorm_statistics_kernel", (div(c.N * 32, 128),), (128,), args=("mean", "rstd", "inp", c.N, c.C)),
+            Launch("layernorm_statistics_kernel", (div(c.N * 32, 128),), (128,),
+                   args=("mean", "rstd", "inp", c.N, c.C)),
             Launch("layernorm_apply_kernel", (div(c.N * c.C, 128),), (128,),
                    args=("out", "inp", "mean", "rstd", "weight", "bias", c.N, c.C)),
         ],

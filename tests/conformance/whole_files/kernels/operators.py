@@ -7,9 +7,9 @@ from audit import Axis, Buffer, Launch, Operator, Reference, RelL2, Source, Vari
 INCLUDES = ("-Ikernels",)
 
 
-def operator(name, axes, buffers, inputs, reference, launches, limits, flags=()):
+def operator(name, axes, buffers, inputs, reference, launches, limits, defines=None):
     """`launches` are those of the plain kernel and of the faster one, which must give the same bytes."""
-    code = Source(f"kernels/{name}.cu", flags=(*INCLUDES, *flags))
+    code = Source(f"kernels/{name}.cu", defines or {}, INCLUDES)
     plain, fast = launches
     return Operator(
         name,
@@ -102,7 +102,7 @@ residual_forward = operator(
         lambda c: [Launch("residual_forward_kernel2", (div(c.N, 8 * 128),), (128,), args=("out", "inp1", "inp2", c.N))],
     ),
     {"out": 1e-3},
-    flags=("-DENABLE_FP16",),
+    defines={"ENABLE_FP16": "1"},
 )
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from audit.backends import cuda
 from audit.compile import nvrtc, toolkit
 from audit.compile.device import build_device
 from audit.declaration import launches_of
+from audit.errors import ToolMissing
 from audit.project import project_in
 from audit.spec import Shape
 from tests.conftest import Ran
@@ -53,5 +55,9 @@ def test_it_passes_on_a_cpu(name: str, project: Path, audit: Callable[..., Ran])
 @pytest.mark.gpu
 @pytest.mark.parametrize("name", OPERATORS)
 def test_it_passes_on_a_gpu(name: str, project: Path, audit: Callable[..., Ran]) -> None:
+    try:
+        cuda.require_device()
+    except ToolMissing as missing:
+        pytest.skip(str(missing))
     ran = audit(project, "run", "--shape", name, "--device", "cuda", "--json")
     assert (ran.code, ran.json["passed"]) == (0, 2), ran.out

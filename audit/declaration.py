@@ -95,8 +95,12 @@ _PRODUCT_FLAGS = re.compile(
     r"odir|keep|keep-dir|dryrun|clean|cuda|time|options-file|optf|device-debug|G)(=.*)?"
 )
 _FLAGS = _Rule(
-    "words for nvcc that do not choose what it writes (-o, -c, -ptx, -rdc, -gencode, -G and the like)",
-    lambda flags: all(_is_text(flag) and not _PRODUCT_FLAGS.fullmatch(flag) for flag in flags),
+    "words for nvcc that do not choose what it writes (-o, -c, -ptx, -rdc, -gencode, -G and the like), and macros in "
+    "`defines`, so that a CPU has them too",
+    lambda flags: all(
+        _is_text(flag) and not _PRODUCT_FLAGS.fullmatch(flag) and not flag.startswith(("-D", "--define-macro", "-U"))
+        for flag in flags
+    ),
 )
 _NUMBERS: Mapping[type, Any] = {
     int: int | np.integer,

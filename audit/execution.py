@@ -26,9 +26,9 @@ from audit.checks.workspace import steps_to_repeat
 from audit.compile.cubin_build import CubinBuild
 from audit.compile.device import build_device
 from audit.compile.frozen import load_frozen
-from audit.compile.host import HostBuild, build_host
+from audit.compile.host import TARGETS, HostBuild, build_host
 from audit.declaration import buffers_of
-from audit.errors import CompileError
+from audit.errors import CompileError, ToolMissing
 from audit.plan import Plan, PlannedVariant
 from audit.project import Project
 from audit.revision import project_at
@@ -172,6 +172,8 @@ def _build_and_run(
         if modes is not HOST:
             cubin = build_device(project.root, variant, manifest.entries, plan.arch)
             return cuda.run(folder, manifest, cubin, limit, modes), cubin
+        if plan.backend == "cuda" and plan.arch not in TARGETS:
+            raise CompileError(f"the CPU has no model of the tensor cores of {plan.arch}")
         if isinstance(code, Machine):
             raise CompileError(f"{code.path}: this is compiled GPU code, which a CPU cannot run; use --device cuda")
         if isinstance(code, Binary):
@@ -182,6 +184,10 @@ def _build_and_run(
         return [host.run(folder, manifest, program, limit, threads)], program
     except CompileError as error:  # a CUDA compiler's is the source's; this CPU's may be what the CPU lacks
         return [Unsupported(str(error)) if modes is HOST else Crashed("compile", str(error), 0.0)], None
+    except ToolMissing as error:
+        if modes is HOST and plan.backend == "cuda":  # the GPU has run: what the CPU lacks only leaves out a comparison
+            return [Unsupported(str(error))], None
+        raise
 
 
 def step_loads(inputs: Inputs, step_inputs: Mapping[str, Inputs]) -> dict[str, Inputs]:

@@ -10,7 +10,7 @@ import msgspec
 
 from audit.capture.store import CaptureStore
 from audit.checks import CHECKS
-from audit.compile.host import check_arch
+from audit.compile.host import TARGETS, check_arch
 from audit.declaration import ask
 from audit.errors import PlanError
 from audit.project import Project
@@ -112,7 +112,7 @@ def make_plan(
         operator=operator.name,
         backend=backend,
         arch=arch,
-        tensor_cores=check_arch(arch).standing,
+        tensor_cores=_standing(arch, backend),
         cases=tuple(msgspec.structs.replace(case, arch=arch) for case in cases),
         described={
             case.id: description
@@ -127,6 +127,13 @@ def make_plan(
         pruned=selection != Selection(),
         references={reference.name: reference.own_error for reference in operator.references},
     )
+
+
+def _standing(arch: str, backend: Backend) -> str:
+    """How well the model of the tensor cores is confirmed. A GPU of an architecture without a model needs none."""
+    if backend == "cuda" and arch not in TARGETS:
+        return "no model; results are not compared with a CPU"
+    return check_arch(arch).standing
 
 
 def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[Case]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,7 @@ from audit import processes, scratch
 from audit.cli import options
 from audit.cli.exit_codes import PASS, USAGE
 from audit.cli.terminal import echo, echo_json
+from audit.compile import nvrtc, toolkit
 from audit.compile.host import build_host
 from audit.errors import AuditError
 from audit.project import find_project
@@ -89,11 +89,16 @@ def _capture_extra() -> Diagnosis:
 
 
 def _cuda_compiler() -> Diagnosis:
-    nvrtc = _spec("cuda.core") is not None
-    nvcc = shutil.which("nvcc")
-    found = [what for what, works in (("NVRTC through cuda.core", nvrtc), (f"nvcc at {nvcc}", nvcc)) if works]
-    detail = " and ".join(found) or "found neither cuda.core nor nvcc; install with: pip install 'kernel-audit[gpu]'"
-    return Diagnosis("compiling for a GPU", False, bool(found), detail)
+    name = "compiling for a GPU"
+    try:
+        nvcc = toolkit.find_nvcc()
+    except AuditError as error:
+        return Diagnosis(name, False, False, str(error))
+    if nvcc is not None:
+        return Diagnosis(name, False, True, f"nvcc at {nvcc}")
+    if nvrtc.is_installed():
+        return Diagnosis(name, False, True, "NVRTC; a CUDA toolkit's nvcc would be preferred")
+    return Diagnosis(name, False, False, "found neither nvcc nor NVRTC; install with: pip install 'kernel-audit[gpu]'")
 
 
 def _gpu() -> Diagnosis:
@@ -123,11 +128,3 @@ def _left_overs() -> Diagnosis:
     if partial:
         remedies.append(f"{', '.join(partial)} of runs that did not finish: remove them unless a run is in progress")
     return Diagnosis("no left-overs", False, not remedies, "; ".join(remedies) or "no killed run left anything behind")
-
-
-def _spec(name: str) -> object | None:
-    find: Callable[[str], object | None] = importlib.util.find_spec
-    try:
-        return find(name)
-    except ModuleNotFoundError:
-        return None

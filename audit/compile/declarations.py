@@ -205,14 +205,22 @@ class _Reader:
 
 def _variable_names(own: Sequence[Token]) -> Iterator[str]:
     """The declared names: those outside brackets that end a declarator, and the one in `(*name)`."""
-    at = 0
+    at, initialized = 0, False
     while at < len(own):
         text = own[at].text
+        initialized = initialized or text == "="
+        if text == "<" and not initialized:
+            at = _angle(own, at) + 1
+            continue
         if text == "(" and _text(own, at + 1) == "*":
             yield _text(own, at + 2)
         if text in _CLOSING:
             at = _matching(own, at)
-        elif own[at].kind == "name" and _text(own, at + 1) in ("=", "[", ";", ",", "{", ":"):
+        elif (
+            own[at].kind == "name"
+            and _text(own, at + 1) in ("=", "[", ";", ",", "{", ":")
+            and (_text(own, at + 1), _text(own, at + 2)) != (":", ":")
+        ):
             yield text
         at += 1
 

@@ -25,7 +25,18 @@ _MISSING = re.compile(
     r"(?: file not found|: No such file or directory))",
     re.MULTILINE,
 )
-_ANGLED = re.compile(rb"#[ \t]*include[ \t]*<([^>\n]+)>")
+_INCLUDED = re.compile(rb"#[ \t]*include[ \t]*[<\"]([\x20-\x7e]+?)[>\"]")
+_CUB_PARTS = "#pragma once\n" + "".join(
+    f"#include <cub/{part}.cuh>\n"
+    for part in (
+        *(f"block/block_{name}" for name in (
+            "adjacent_difference", "discontinuity", "exchange", "histogram", "load", "radix_sort", "reduce", "scan",
+            "shuffle", "store",
+        )),
+        "warp/warp_reduce",
+        "warp/warp_scan",
+    )
+)  # fmt: skip
 _HOST_ONLY = re.compile(
     r"(cublas|cudnn|cufft|cusparse|cusolver|cutensor|nccl|nvml|nvtx|nvToolsExt|npp|nvjpeg|nvshmem|cudaProfiler|"
     r"cuda_profiler_api|helper_|torch/|ATen/|c10/|pybind11/|Python\.h|mpi|omp|gtest|gmock|benchmark/|boost/|"
@@ -107,12 +118,20 @@ class HeaderSearch:
         self.stubs: list[str] = []
 
     def prepare(self) -> None:
-        """Let libcu++ stand in for every standard header that a file of the tree includes, before any attempt."""
+        """Before any attempt, replace the headers that NVRTC cannot read and that a file of the tree includes.
+
+        libcu++ stands in for the standard ones, the parts of CUB for the whole, and nothing for host libraries.
+        """
         assert self._cccl is not None
-        for path in self._tree.rglob("*"):
-            for name in _ANGLED.findall(path.read_bytes()) if path.is_file() else ():
-                if (text := standard_header(name.decode(errors="replace"), self._cccl)) is not None:
-                    write_stub(self._tree, name.decode(errors="replace"), text)
+        for path in [path for path in self._tree.rglob("*") if path.is_file()]:
+            for name in map(bytes.decode, _INCLUDED.findall(path.read_bytes())):
+                text = _CUB_PARTS if name == "cub/cub.cuh" else standard_header(name, self._cccl)
+                if text is not None:
+                    write_stub(self._tree, name, text)
+                elif _HOST_ONLY.match(name) and not (self._tree / name).is_file():
+                    self.stubs.append(name)
+                    write_stub(self._tree, name)
+        self.stubs = sorted(set(self.stubs))
 
     def provided(self, log: str) -> bool:
         """Whether the compiler gave up for a header that is there now, so that another attempt makes sense.

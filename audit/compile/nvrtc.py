@@ -102,7 +102,8 @@ def compile_by_nvrtc(nvrtc: Any, tree: Path, order: DeviceOrder) -> Compiled:
     if cccl is None:
         raise ToolMissing(f"NVRTC needs libcu++, which is not in {include}: `pip install nvidia-cuda-cccl`")
     (tree / _PRELUDE).write_text(_PRELUDE_TEXT)
-    options = [*nvrtc_words(order.words), "-default-device", f"-I{tree}", f"-I{PORTABLE}", f"-I{include}", f"-I{cccl}"]
+    folders = (tree, tree / headers.STUBS, PORTABLE, include, cccl)
+    options = [*nvrtc_words(order.words), "-default-device", *(f"-I{folder}" for folder in folders)]
     search = HeaderSearch(tree, cccl, host_libraries=False)
     search.prepare()
     product = _compile(nvrtc, tree, order, search, options)
@@ -126,8 +127,7 @@ def compile_by_nvrtc(nvrtc: Any, tree: Path, order: DeviceOrder) -> Compiled:
 
 def _compile(nvrtc: Any, tree: Path, order: DeviceOrder, search: HeaderSearch, options: list[str]) -> Product:
     while True:
-        added = [f"-I{tree / headers.STUBS}", *(f"-I{folder}" for folder in search.folders)]
-        product = _attempt(nvrtc, tree, order, [*options, *added])
+        product = _attempt(nvrtc, tree, order, [*options, *(f"-I{folder}" for folder in search.folders)])
         if product.cubin is not None or not search.provided(product.log):
             return product
 

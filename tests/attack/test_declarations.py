@@ -110,8 +110,12 @@ MISTAKES = (
     ('Axis("rows", 7)', 'Axis("no name", 7)', "axes[0].name: expected a name that Python takes for an attribute"),
     ("buffers=buffers", 'buffers={"x": "f32"}', "buffers: expected a function, but got {'x': 'f32'} (dict)"),
     ("buffers=buffers", "buffers=[]", "buffers: expected a function"),
-    ('Source("kernels/control.cu")', '"kernels/control.cu"', "variants[0].code: expected a Source or a Binary"),
+    ('Source("kernels/control.cu")', '"kernels/control.cu"', "variants[0].code: expected a Source or a Machine or a "
+     "Binary"),
     ('Source("kernels/control.cu")', "Source(4)", "variants[0].code.path: expected a str, but got 4 (int)"),
+    ('Source("kernels/control.cu")', 'Source("k.cu", flags=("-DROWS=3",))', "code.flags: expected words for nvcc"),
+    ('Source("kernels/control.cu")', 'Source("k.cu", flags=("-o", "k"))', "code.flags: expected words for nvcc"),
+    ('Source("kernels/control.cu")', 'Source("k.cu", flags="-O3")', "code.flags: expected a tuple of str"),
     (', launches)]', ', launches, parent="base")]', "[0].parent: expected a variant of 'control', but got 'base'"),
     (', launches)]', ', launches, status="admited")]', "variants[0].status: expected one of control, admitted"),
     (', launches)]', ', launches, evidence="runs/x")]', "variants[0].evidence: expected a tuple of str"),

@@ -156,6 +156,12 @@ def test_a_type_of_one_file_that_another_needs_stays() -> None:
     assert without_host_code(files)["s.h"] == "struct S { int x;  };\n"
 
 
+def test_a_variable_is_named_by_its_name_alone() -> None:
+    """Not by the namespace of its type, and not by the types that its template takes."""
+    text = "static const std::map<int, Launcher> launchers = {{1, run}};\nA<3>::B b{1}, *c;\nint bits : 3;\n"
+    assert [one.names for one in declarations(text)] == [("launchers",), ("b", "c"), ("bits",)]
+
+
 def test_braces_that_branches_share_are_left_alone() -> None:
     text = "#ifdef A\nvoid f(int a) {\n#else\nvoid f() {\n#endif\n}\n"
     with pytest.raises(Unbalanced):

@@ -1,0 +1,1 @@
+extern "C" __global__ void K(const float* x, int* y, int n) { int i = threadIdx.x; if (i == 0) for (int q = 0; q < 1; ++q) y[q] = (int)0; __syncthreads(); __shared__ int s; if (i == 0) s = 0; __syncthreads(); atomicAdd(&s, 1); __syncthreads(); if (i == 0) y[0] = s; }

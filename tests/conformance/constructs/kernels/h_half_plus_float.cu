@@ -1,0 +1,5 @@
+#include <cuda_fp16.h>
+extern "C" __global__ void K(const __half* x, float* y, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  if (i < n) { __half v = x[i]; y[i] = (float)v * 2.0f + 1; }
+}

@@ -1,0 +1,4 @@
+extern "C" __global__ void K(const float* x, float* y, int n) {
+  int i = threadIdx.x + blockIdx.x * blockDim.x;
+  if (i < n) { float v = x[i]; y[i] = max(v, 0.5f) + min(1, 2); }
+}

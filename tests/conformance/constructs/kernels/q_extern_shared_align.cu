@@ -1,0 +1,1 @@
+extern "C" __global__ void K(const float* x, float* y, int n) { extern __shared__ __align__(16) float smem[]; int i = threadIdx.x; smem[i] = x[i]; __syncthreads(); float4 v = ((float4*)smem)[i/4]; y[i] = v.x + v.w; }

@@ -1,0 +1,1 @@
+extern "C" __global__ void K(const float* x, float* y, int n) { int i = threadIdx.x; float3 v = make_float3(x[i], 1, 2); uchar4 u = make_uchar4(1,2,3,4); dim3 d(1,2); longlong2 l = make_longlong2(1, 2); y[i] = v.x + v.y + v.z + u.w + d.z + l.y - 10; }

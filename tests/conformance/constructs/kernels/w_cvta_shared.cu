@@ -1,0 +1,1 @@
+extern "C" __global__ void K(const float* x, float* y, int n) { int i = threadIdx.x, lane = i & 31; __shared__ float s[256]; unsigned a = (unsigned)__cvta_generic_to_shared(&s[i]); s[i] = x[i]; y[i] = s[i] + 0 * a; }

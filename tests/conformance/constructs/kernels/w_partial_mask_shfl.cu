@@ -1,0 +1,1 @@
+extern "C" __global__ void K(const float* x, float* y, int n) { int i = threadIdx.x, lane = i & 31; float v = x[i]; if (lane < 16) { for (int o = 8; o; o >>= 1) v += __shfl_xor_sync(0x0000ffffu, v, o); } y[i] = v; }

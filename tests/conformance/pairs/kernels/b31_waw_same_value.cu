@@ -1,0 +1,3 @@
+// every lane of a warp writes the warp's sum to the same slot (llm.c layernorm 5 does): the same value, allowed
+extern "C" __global__ void good(const float* x, float* y) { __shared__ float s[4]; int t = threadIdx.x; float v = x[t]; for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o); if (t % 32 == 0) s[t / 32] = v; __syncthreads(); y[t] = s[0] + s[1] + s[2] + s[3]; }
+extern "C" __global__ void bad(const float* x, float* y) { __shared__ float s[4]; int t = threadIdx.x; float v = x[t]; for (int o = 16; o; o >>= 1) v += __shfl_xor_sync(~0u, v, o); s[t / 32] = v; __syncthreads(); y[t] = s[0] + s[1] + s[2] + s[3]; }

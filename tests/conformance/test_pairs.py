@@ -87,7 +87,7 @@ def test_no_sanitizer_accuses_the_right_ones(name: str, project: Path) -> None:
 
 def sanitized(folder: Path, shape: str) -> dict[str, str]:
     """The worst verdict of the newest session, by variant."""
-    record = json.loads(max((folder / "runs").glob(f"*-sanitize-{shape}-*/evidence.json")).read_text())
+    record = json.loads(max((folder / "runs").glob(f"*-sanitize-{shape}-*/sanitize.json")).read_text())
     found: dict[str, str] = {}
     for check in record["checked"]:
         found[check["variant"]] = max(found.get(check["variant"], ""), check["verdict"], key=ORDER.index)

@@ -45,7 +45,7 @@ def test_a_comment_is_another_binary_and_the_same_bytes(committed: Path, audit: 
     ran = against(audit, committed)
     assert ran.code == 0, ran.err
     (identity,) = [r for r in ran.results() if r["check"] == "identity" and r["variant"] == "fast"]
-    assert "against" in identity["detail"]
+    assert "differs from the parent's in the machine code of 1 of 1" in identity["detail"]
 
 
 def test_a_change_of_both_variants_shows_against_the_past_alone(committed: Path, audit: Audit) -> None:

@@ -22,6 +22,10 @@ from audit.errors import CompileError, ToolMissing
 _TABLE = "kernel_audit_entries"
 _CUBIN, _DEPENDENCIES = "kernel_audit.cubin", "kernel_audit.d"
 _LOCATED = "nvcc fatal"  # how a message of nvcc itself begins
+_MACHINE = re.compile(  # what the toolkit or its host compiler lacks, whatever the source
+    r"^nvcc fatal\s*: (Unsupported gpu architecture|Failed to preprocess host compiler|No supported|Host compiler|"
+    r"Cannot find|Could not)|unsupported (GNU|clang) version|^(gcc|g\+\+|cc1plus): (fatal )?error: .*(cannot|could not)"
+)
 
 
 class Attempt(NamedTuple):
@@ -91,10 +95,10 @@ def _run(nvcc: Path, tree: Path, order: DeviceOrder, search: HeaderSearch, step:
 
 def _refuse(nvcc: Path, tree: Path, order: DeviceOrder, search: HeaderSearch, errors: str) -> None:
     for line in errors.splitlines():
-        if line.startswith(_LOCATED) and "gpu architecture" in line:
+        if _MACHINE.search(line):
             raise ToolMissing(
-                f"{nvcc} cannot compile for {order.code_arch} ({line.partition(':')[2].strip()}); "
-                "set CUDA_HOME to another toolkit, or KERNEL_AUDIT_NVCC=none for NVRTC"
+                f"{nvcc} cannot compile for {order.code_arch} here: {line.strip()}; set CUDA_HOME to another toolkit, "
+                "NVCC_CCBIN to another host compiler, or KERNEL_AUDIT_NVCC=none for NVRTC"
             )
         if line.startswith(_LOCATED):
             raise CompileError(f"{order.source}: {line}; correct the flags {' '.join(order.flags)}")

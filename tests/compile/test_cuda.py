@@ -215,5 +215,24 @@ def test_an_architecture_that_nvcc_lacks_is_no_fault_of_the_source(tmp_path: Pat
     if toolkit.find_nvcc() is None:
         pytest.skip("there is no nvcc")
     (tmp_path / "k.cu").write_text("__global__ void k(float* p) { p[0] = 1; }\n")
-    with pytest.raises(ToolMissing, match=r"cannot compile for sm_30.*set CUDA_HOME"):
+    with pytest.raises(ToolMissing, match=r"cannot compile for sm_30 here: .*set CUDA_HOME"):
         compile_cubin(tmp_path, Path("k.cu"), ["k"], arch="sm_30")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "crt/host_config.h:137:2: error: #error -- unsupported GNU version! gcc versions later than 12 are not",
+        "nvcc fatal   : Failed to preprocess host compiler properties.",
+    ],
+)
+def test_a_host_compiler_that_nvcc_refuses_is_no_fault_of_the_source(
+    message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvcc = tmp_path / "nvcc"
+    nvcc.write_text(f"#!/bin/sh\necho '{message}' >&2\nexit 1\n")
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("KERNEL_AUDIT_NVCC", str(nvcc))
+    (tmp_path / "k.cu").write_text("__global__ void k(float* p) { p[0] = 1; }\n")
+    with pytest.raises(ToolMissing, match=r"cannot compile for sm_90 here: .*NVCC_CCBIN"):
+        compile_cubin(tmp_path, Path("k.cu"), ["k"])

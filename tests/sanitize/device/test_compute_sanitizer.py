@@ -214,7 +214,7 @@ def test_the_engine_tells_whose_a_crash_is(
     monkeypatch.setenv("FAKE_SANITIZER", "racecheck-clean")
     device = DeviceInfo("Fake 9000", "sm_90", "13.0", "", 8 << 30, 1, 232_448)
     monkeypatch.setattr(on_device.cuda, "require_device", lambda: device)
-    monkeypatch.setattr(on_device, "_cubin", lambda *_: build)
+    monkeypatch.setattr(on_device, "build_device", lambda *_, **__: build)
     engine = on_device.DeviceEngine(installed.executable, 60)
     variant = Variant("v", Source("k.cu"), lambda _: ())
     bundles = [(work.folder, work.bundle) for work in works(tmp_path, build, "scale", "stray", "scale")]

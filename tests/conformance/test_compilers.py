@@ -1,4 +1,4 @@
-"""Which of the constructs the compilers for a GPU take: all that plain nvcc takes, and those whose header is missing."""
+"""Which constructs the compilers for a GPU take: all that plain nvcc takes, and those whose header is missing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def refused(construct: dict[str, str]) -> str | None:
     try:
         compile_cubin(FOLDER, Path("kernels") / f"{name}.cu", [construct["entry"]])
     except CompileError as error:
-        assert f"{name}.cu" in str(error) or "ptxas" in str(error)
+        assert f"{name}.cu" in str(error) or "ptxas" in str(error)  # noqa: PT017
         return name
     return None
 

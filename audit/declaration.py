@@ -225,14 +225,14 @@ def words(hint: Any) -> str:
     """An annotation as people say it."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
-        said = " or ".join(dict.fromkeys(map(words, parts)))
+        described = " or ".join(dict.fromkeys(map(words, parts)))
     elif origin is Literal:
-        said = f"one of {', '.join(parts)}"
+        described = f"one of {', '.join(parts)}"
     elif origin is not None:
-        said = _CONTAINERS[origin].format(*map(_bare, parts[:1]))
+        described = _CONTAINERS[origin].format(*map(_bare, parts[:1]))
     else:
-        said = "None" if hint is NoneType else _with_article(_bare(hint))
-    return said
+        described = "None" if hint is NoneType else _with_article(_bare(hint))
+    return described
 
 
 def _bare(hint: Any) -> str:

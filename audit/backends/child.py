@@ -59,7 +59,7 @@ def understood(
         try:
             return _completed(lines, files, seconds, printed_text)
         except ValueError as error:
-            return Crashed("report", f"a line that is none of a report: {error}", seconds)
+            return Crashed("report", f"an unexpected line in the report: {error}", seconds)
     for line in lines:
         if line.startswith("error room "):
             raise MachineError(f"{line.removeprefix('error room ')}; nothing was judged. Free space, or set TMPDIR")

@@ -30,15 +30,15 @@ def completion(view: View) -> Iterator[Result]:
             yield Result("completion", "inconclusive", ending(view.outcome))
         case Completed(launches, printed=printed):
             steps = [step.name for step in view.bundle.steps]
-            said = f"; device code printed: {printed}" if printed else ""
-            yield _as_planned(view, steps, launches, "", said)
+            device_output = f"; device code printed: {printed}" if printed else ""
+            yield _as_planned(view, steps, launches, "", device_output)
             again = steps_to_repeat(view)
             for execution, launched in view.launched.items():
                 yield _as_planned(view, again if execution == "again" else steps, launched, f" ({execution})")
 
 
 def _as_planned(
-    view: View, steps: Sequence[str], launches: Sequence[LaunchCount], which: str, said: str = ""
+    view: View, steps: Sequence[str], launches: Sequence[LaunchCount], which: str, device_output: str = ""
 ) -> Result:
     planned = [
         (step, launch.entry, prod(launch.grid), prod(launch.block)) for step in steps for launch in view.bundle.launches
@@ -49,7 +49,7 @@ def _as_planned(
         "pass" if actual == planned else "fail",
         f"{len(actual)} launches seen, {len(planned)} planned{which}"
         + ("" if actual == planned else f"; seen {actual}, planned {planned}")
-        + said,
+        + device_output,
         measured=Figure.of(len(actual)),
         limit=Figure.of(len(planned)),
     )

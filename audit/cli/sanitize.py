@@ -126,7 +126,7 @@ def _json(record: SanitizeRecord, folder: Path) -> dict[str, object]:
 
 def _findings(checked: ToolCheck) -> Iterator[dict[str, object]]:
     """What a tool found in one variant and case, with the keys of `audit run --json`; its reason where it found nothing
-    and did not pass. A suppressed finding is none."""
+    and did not pass. A suppressed finding is left out."""
     if checked.verdict == "pass":
         return
     run = {

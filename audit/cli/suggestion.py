@@ -1,4 +1,4 @@
-"""The one sentence for a word that is none of those expected: what was expected, what came, which one is close."""
+"""The one sentence for an unexpected word: what was expected, what came, which one is close."""
 
 from __future__ import annotations
 

@@ -98,10 +98,10 @@ def _by_nvrtc(tree: Path, order: DeviceOrder) -> Compiled:
     command = [sys.executable, "-P", "-m", nvrtc.__name__, str(tree)]
     environment = nvrtc.without_driver(processes.package_environment())
     done = processes.run_process(command, compiler.TIME_LIMIT, env=environment)
-    said = done.errors.decode(errors="replace").strip()
-    compiler.require_compiler_end("NVRTC", done.code, said)
+    printed = done.errors.decode(errors="replace").strip()
+    compiler.require_compiler_end("NVRTC", done.code, printed)
     if done.code != 0:
-        raise MachineError(f"NVRTC failed: {(said.splitlines() or ['it printed nothing'])[-1]}; nothing was judged")
+        raise MachineError(f"NVRTC failed: {(printed.splitlines() or ['it printed nothing'])[-1]}; nothing was judged")
     result = msgspec.msgpack.decode((tree / nvrtc.RESULT).read_bytes(), type=Compiled | Refusal)
     if isinstance(result, Compiled):
         return result

@@ -98,7 +98,7 @@ def _launch_counts(record: RunRecord, audit: Audit) -> Iterator[str]:
 
 
 def _fails(result: Result) -> str:
-    """Why a result that is written pass is none, in words; empty where it is one."""
+    """Why a result that is written `pass` did not pass, in words; empty where it did."""
     if result.differences or result.largest:
         return "it lists differences"
     if result.measured is None or result.limit is None:

@@ -61,7 +61,7 @@ class Summary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     failed: int
     inconclusive: int
     seconds: float
-    vacuous: tuple[str, ...] = ()  # mutations that no check told from the right result in any case
+    vacuous: tuple[str, ...] = ()  # mutations that no check could tell from the right result in any case
     indistinguishable: tuple[str, ...] = ()  # pairs of launch arguments that are equal in every case of a default plan
 
 

@@ -15,7 +15,7 @@ from audit.records.folder import REPORT
 from audit.report.template import template
 
 _MARKS = {"pass": "✓", "warn": "!", "inconclusive": "?", "fail": "✗"}
-_COLOURS = {"warn": "inconclusive"}  # the page's style has colours for verdicts, and a warning is none
+_COLOURS = {"warn": "inconclusive"}  # the page's style has colours for verdicts; a warning is not one
 _MOST_FINDINGS = 500
 
 Link = Callable[[str], str]

@@ -271,10 +271,10 @@ def _crash(tool: Tool, entries: Sequence[str], output: ToolOutput) -> Iterator[T
         return
     done = sum(line.startswith("launch ") for line in output.report[steps[-1] :])
     kernel = entries[min(done, len(entries) - 1)]
-    said = next((line.removeprefix("error ") for line in output.report if line.startswith("error ")), "")
-    if said.startswith("room ") or output.exit_code == child.NO_ROOM:
-        raise MachineError(f"{said.removeprefix('room ') or 'no room to write'}; nothing was judged. Free space")
-    message = said or f"the process ended with {output.exit_code}"
+    reported = next((line.removeprefix("error ") for line in output.report if line.startswith("error ")), "")
+    if reported.startswith("room ") or output.exit_code == child.NO_ROOM:
+        raise MachineError(f"{reported.removeprefix('room ') or 'no room to write'}; nothing was judged. Free space")
+    message = reported or f"the process ended with {output.exit_code}"
     yield ToolFinding(tool, "crash", "error", kernel, message, (), 1, "\n".join(output.report))
 
 

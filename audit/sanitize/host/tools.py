@@ -90,9 +90,9 @@ def run_host_tool(tool: Tool, folder: Path, bundle: Bundle, build: HostBuild, li
     finally:
         os.close(kept_open)
         content = written.content()
-    said = content.decode(errors="replace") + (xml.read_text(errors="replace") if xml.exists() else "")
+    printed = content.decode(errors="replace") + (xml.read_text(errors="replace") if xml.exists() else "")
     shown = (*(f"{name}={value}" for name, value in settings.items()), *under, str(build.executable))
-    return HostRun(tool, shown, outcome, said, tuple(host.host_report(folder)))
+    return HostRun(tool, shown, outcome, printed, tuple(host.host_report(folder)))
 
 
 def build_canaries(tool: Tool, arch: str = "sm_90") -> HostBuild:

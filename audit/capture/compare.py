@@ -22,8 +22,8 @@ class Difference(msgspec.Struct, frozen=True):
 def compare_sets(stored: CaptureStore, again: CaptureStore, name: str) -> tuple[Difference, ...]:
     """Every difference between the set `name` in two stores; empty if all payloads, scales and origins agree.
 
-    The environment (versions, instruction set) is not compared: it may explain a difference but is not one itself. Raises
-    CaptureError if either set is damaged.
+    The environment (versions, instruction set) is not compared: it may explain a difference but is not one itself.
+    Raises CaptureError if either set is damaged.
     """
     (old, _), (new, _) = stored.manifest(name), again.manifest(name)
     differences = [

@@ -1,4 +1,4 @@
-"""The command's own standard streams: a verdict that cannot be written is an error; progress that cannot be written is not."""
+"""The command's own standard streams: a verdict that cannot be written is an error; lost progress is not."""
 
 from __future__ import annotations
 

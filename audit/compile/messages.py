@@ -12,17 +12,23 @@ _OTHER = re.compile(
     r"\S.*\b(warning|remark|note)\b|\d+ (catastrophic )?errors? detected|\S.*detected in the compilation|"
     r"[Cc]ompilation terminated|ptxas info|Remark:"
 )
+_DEPRECATED = re.compile(r"\(\d+\): warning\b.* was declared deprecated")
 _ATTRIBUTES = re.compile(r"__attribute__\(\((global|device|host|shared|constant|managed)\)\)|__(host|device)__ __\2__")
 
 
 def compiler_errors(text: str, tree: Path, order: DeviceOrder) -> str:
-    """The first errors of a log, without the paths of `tree`. An entry's name replaces its line in their list."""
-    text = text.replace(PTX, f"PTX of {order.source}")
+    """The first errors of a log, without the paths of `tree`. An entry's name replaces its line in their list.
+
+    An error of ptxas names a line of the PTX. Warnings of deprecated functions then name those of the source.
+    """
+    text = text.replace(PTX, f"PTX of {order.source}").replace("application ptx input", f"PTX of {order.source}")
     plain = text.replace("\0", "").replace(f"{tree}/", "").replace(f"{tree.resolve()}/", "")
     blocks: list[str] = []
     for block in _blocks(_named(plain, order)):
         if block not in blocks:
             blocks.append(block)
+    if any(block.startswith("ptxas") for block in blocks):
+        blocks += [line for line in plain.splitlines() if _DEPRECATED.search(line) and line not in blocks]
     lines = "\n".join(blocks or [plain.strip()]).splitlines()
     return "\n".join(lines[:_MOST_LINES]) or "the compiler failed without a message"
 

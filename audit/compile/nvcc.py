@@ -64,7 +64,7 @@ def _compile(nvcc: Path, tree: Path, order: DeviceOrder, search: HeaderSearch) -
     symbols = _take_table(tree, order)
     assembled = _run(nvcc, tree, order, search, ["-cubin", "-o", _CUBIN, PTX])
     if assembled.code != 0:
-        _refuse(nvcc, tree, order, search, assembled.errors)
+        _refuse(nvcc, tree, order, search, made.errors + assembled.errors)
     return Compiled(
         (tree / _CUBIN).read_bytes(),
         symbols,

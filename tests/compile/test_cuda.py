@@ -203,6 +203,14 @@ def test_flags_change_the_code_and_are_recorded(tmp_path: Path) -> None:
     assert "-std=c++17" not in newer.identity.flags
 
 
+def test_an_instruction_that_the_gpu_lacks_is_named(tool: str, tmp_path: Path) -> None:
+    """NVRTC's headers do not say that the function is deprecated, so that only nvcc can name its line."""
+    (tmp_path / "k.cu").write_text("\n__global__ void k(float* p) { p[0] = __ballot(p[1] > 0); }\n")
+    with pytest.raises(CompileError, match=r"ptxas PTX of k\.cu, line \d+; error .*'vote' without '\.sync'") as raised:
+        compile_cubin(tmp_path, Path("k.cu"), ["k"])
+    assert tool == "nvrtc" or 'k.cu(2): warning #1444-D: function "__ballot" was decl' in str(raised.value)
+
+
 @pytest.mark.usefixtures("tool")
 def test_an_entry_that_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text("__global__ void k(float* p) { p[0] = 1; }\n")

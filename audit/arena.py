@@ -44,11 +44,12 @@ _GUARD_HIGH = (0x7FFF, 0xFFFF)  # the upper half of an f32 must make it a NaN
 
 _FLOAT_POISON: Mapping[str, tuple[int, int, int, int]] = {
     "f16": (0x1FF, 0x7E00, 0x7B00, 0x7BFF),
+    "bf16": (0x3F, 0x7FC0, 0x7149, 0x7F61),
     "f32": (0x3FFFFF, 0x7FC00000, 0x7149F2CA, 0x7F61B1E6),
     "f64": (0x7FFFFFFFFFFFF, 0x7FF8000000000000, 0x7E37E43C8800759C, 0x7ED754E31CD072DA),
 }
 """The greatest fraction beside the quiet bit, the quiet NaN without a fraction, and the range of large values:
-57,344 to 65,504; 1e30 to 3e38; 1e300 to 1e303."""
+57,344 to 65,504; for bf16 and f32 1e30 to 3e38; 1e300 to 1e303."""
 
 
 class Slot(msgspec.Struct, frozen=True):

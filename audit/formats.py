@@ -134,6 +134,57 @@ def ulp_distance_e4m3(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.
     return _distance(one, other, (left & 0x7F == E4M3_NAN) | (right & 0x7F == E4M3_NAN))
 
 
+def decode_bf16(codes: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """The values of bfloat16 bit patterns u16[...] as f32[...], exact. Raises TypeError for other dtypes."""
+    return np.asarray((_bf16_codes(codes).astype(np.uint32) << 16).view(np.float32))
+
+
+def encode_bf16(values: ArrayLike) -> NDArray[np.uint16]:
+    """Nearest bfloat16 bit patterns u16[...] of f16, f32 or f64 values, ties to even, in one rounding.
+
+    Values past the largest finite number become infinity; every NaN becomes 0x7FFF. Raises TypeError for other dtypes.
+    """
+    x = np.asarray(values)
+    _require_float(x)
+    wide = x.astype(np.float64)
+    with np.errstate(all="ignore"):
+        exponent = np.maximum(np.frexp(np.where(np.isfinite(wide), wide, 0))[1], -125)  # subnormals keep their spacing
+        rounded = np.ldexp(np.rint(np.ldexp(wide, 8 - exponent)), exponent - 8).astype(np.float32)
+    codes = (rounded.view(np.uint32) >> 16).astype(np.uint16)
+    return np.asarray(np.where(np.isnan(x), np.uint16(0x7FFF), codes))
+
+
+def ulp_distance_bf16(a: NDArray[np.uint16], b: NDArray[np.uint16]) -> NDArray[np.int64]:
+    """`ulp_distance` of two arrays of bfloat16 bit patterns u16[...]."""
+    left, right = _bf16_codes(a).astype(np.int64), _bf16_codes(b).astype(np.int64)
+    one, other = (np.where(code & 0x8000, -(code & 0x7FFF), code) for code in (left, right))
+    return _distance(one, other, (left & 0x7FFF > 0x7F80) | (right & 0x7FFF > 0x7F80))
+
+
+def encoded(dtype: str, values: ArrayLike) -> NDArray[Any]:
+    """Floating-point values as a buffer of the dtype f64, f32, f16, bf16 or e4m3 stores them, each rounded once."""
+    x = np.asarray(values)
+    if dtype == "e4m3":
+        return encode_e4m3(x)
+    return (
+        encode_bf16(x) if dtype == "bf16" else np.asarray(x.astype({"f64": "<f8", "f32": "<f4", "f16": "<f2"}[dtype]))
+    )
+
+
+def decoded(dtype: str, stored: NDArray[Any]) -> NDArray[Any]:
+    """What a buffer of any dtype stores, as numbers: f32 for bf16 and e4m3, which numpy does not have."""
+    if dtype == "e4m3":
+        return decode_e4m3(stored)
+    return decode_bf16(stored) if dtype == "bf16" else np.asarray(stored)
+
+
+def _bf16_codes(codes: NDArray[np.uint16]) -> NDArray[np.uint16]:
+    x = np.asarray(codes)
+    if x.dtype != np.uint16:
+        raise TypeError(f"expected bfloat16 bit patterns u16, got {x.dtype}")
+    return x
+
+
 def fma32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
     """a*b + c rounded once to nearest even, f32[...] by f32[...] broadcast: IEEE-754 fusedMultiplyAdd.
 

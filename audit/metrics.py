@@ -41,21 +41,34 @@ def metrics(view: View) -> Iterator[Metric]:
                         f"of the result, {got[name].shape}, but got {array.shape} from reference {reference.name}"
                     )
                 if array is not None and name in got and array.dtype == np.float64 and array.shape == got[name].shape:
-                    yield _metric(name, reference.name, step, got[name], array)
+                    dtype = view.buffers[name].dtype if name in view.buffers else ""
+                    yield _metric(name, reference.name, step, got[name], array, dtype)
                     break
 
 
-def _metric(name: str, reference: str, step: Step, got: Array, expected: Array) -> Metric:
+def _metric(name: str, reference: str, step: Step, stored: Array, expected: Array, dtype: str) -> Metric:
+    got = formats.decoded(dtype, stored)
     with np.errstate(all="ignore"):
         error = got.astype(np.float64) - expected
         norm = float(np.linalg.norm(expected))
         relative = float(np.linalg.norm(error)) / (norm or 1.0)
-        rounded = expected.astype(got.dtype)
     ulp: tuple[int, ...] | None = None
     counts: tuple[int, ...] = ()
-    if got.dtype in (np.float16, np.float32) and np.isfinite(got).all():
-        distances = formats.ulp_distance(got, rounded)
+    distances = _distances(stored, expected, dtype) if np.isfinite(got).all() else None
+    if distances is not None and distances.size:
         ulp = tuple(int(value) for value in np.quantile(distances, QUANTILES, method="higher"))
         counts = tuple(np.bincount(np.frexp(distances.astype(np.float64).ravel())[1]).tolist())  # 2**(k-1) <= d < 2**k
     largest = Figure.of(float(np.abs(error).max(initial=0)))
     return Metric(name, reference, step.name, largest, Figure.of(relative), ulp, counts)
+
+
+def _distances(stored: Array, expected: Array, dtype: str) -> Array | None:
+    """In ulp of the stored type, from the reference rounded to it; None for f64 and integers."""
+    with np.errstate(all="ignore"):
+        if dtype == "bf16":
+            return formats.ulp_distance_bf16(stored, formats.encode_bf16(expected))
+        if dtype == "e4m3":
+            return formats.ulp_distance_e4m3(stored, formats.encode_e4m3(expected))
+        if stored.dtype in (np.float16, np.float32):
+            return formats.ulp_distance(stored, expected.astype(stored.dtype))
+    return None

@@ -37,8 +37,12 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "f64": np.dtype("<f8"),
     "f32": np.dtype("<f4"),
     "f16": np.dtype("<f2"),
+    "bf16": np.dtype("<u2"),
     "e4m3": np.dtype("u1"),
+    "i8": np.dtype("i1"),
     "u8": np.dtype("u1"),
+    "i16": np.dtype("<i2"),
+    "u16": np.dtype("<u2"),
     "i32": np.dtype("<i4"),
     "u32": np.dtype("<u4"),
     "i64": np.dtype("<i8"),
@@ -163,7 +167,7 @@ class Buffer(msgspec.Struct, frozen=True):
     """One array in device memory, C-contiguous, between guards.
 
     name    how launches, inputs and results refer to it
-    dtype   f64, f32, f16, e4m3, u8, i32, u32, i64 or u64; numpy holds e4m3 as one unsigned byte
+    dtype   f64, f32, f16, bf16, e4m3, i8, u8, i16, u16, i32, u32, i64 or u64; numpy holds bf16 and e4m3 as u16 and u8
     dims    the dimensions, outermost first: each word is an axis of the case, or `name=size`
     role    `in`, `out`, `workspace`, or `inout`: filled from `inputs` before every step, and a result after it
     offset  bytes by which the first element is shifted from an address aligned to 256 bytes

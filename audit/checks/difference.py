@@ -71,6 +71,8 @@ def _measured(dtype: str, kind: np.dtype[np.generic], mine: Array, theirs: Array
     """Both sides as numbers, and their distances in ulp where they are floating point."""
     if dtype == "e4m3":
         return formats.decode_e4m3(mine), formats.decode_e4m3(theirs), formats.ulp_distance_e4m3(mine, theirs)
+    if dtype == "bf16":
+        return formats.decode_bf16(mine), formats.decode_bf16(theirs), formats.ulp_distance_bf16(mine, theirs)
     left, right = mine.view(kind), theirs.view(kind)
     return left, right, formats.ulp_distance(left, right) if kind.kind == "f" else None
 

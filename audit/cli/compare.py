@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,16 +16,14 @@ from audit.cli import options
 from audit.cli.exit_codes import CODES
 from audit.cli.progress import Progress
 from audit.cli.record_paths import page_name, record_paths
-from audit.cli.run import finding_json
 from audit.cli.terminal import echo, echo_json
-from audit.compare.arguments import rooms
-from audit.compare.hooks import load_hooks
-from audit.compare.operator import NEW, OLD, Comparison, Side, compared
+from audit.compare.operator import compared
+from audit.compare.order import comparison
+from audit.compare.summary import comparison_json
 from audit.compare.text import describe_comparison
-from audit.errors import PlanError, ToolMissing
+from audit.errors import ToolMissing
 from audit.plan import Backend
 from audit.project import Project, Settings
-from audit.records.run import findings
 from audit.records.sanitize import SanitizeRecord
 from audit.report import pages
 from audit.run import run
@@ -43,6 +41,13 @@ _CANARY_LIMIT = 60.0
 @click.argument("old", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.argument("new", type=click.Path(path_type=Path, exists=True, dir_okay=False))
 @click.option("--entry", default="", metavar="KERNEL", help="Compare this kernel, such as softmax or `split<6, 256>`.")
+@click.option(
+    "--rename",
+    "renames",
+    multiple=True,
+    metavar="NEW=OLD",
+    help="Match a parameter of NEW with one of OLD that has another name.",
+)
 @click.option("--new-entry", metavar="KERNEL", help="Take this kernel of NEW, where its name is another one.")
 @click.option(
     "--inputs",
@@ -56,19 +61,21 @@ _CANARY_LIMIT = 60.0
     "outputs",
     multiple=True,
     metavar="NAME=SIZE",
-    help="Size of a buffer that is only written: y=7,33 or y=x.",
+    help="Give the size of a buffer that is only written: y=7,33, y=rows,n, or y=x.",
 )
 @click.option(
-    "--workspace", "workspaces", multiple=True, metavar="NAME=SIZE", help="Size of a buffer of scratch memory."
+    "--workspace", "workspaces", multiple=True, metavar="NAME=SIZE", help="Give the size of a buffer of scratch memory."
 )
 @click.option(
-    "--grid", metavar="N[,N,N]", help="Blocks: integers, integer arguments such as rows, or n/128, rounded up."
+    "--grid",
+    metavar="N[,N,N]",
+    help="Launch this many blocks: integers, integer inputs such as rows, or rows*n/128, rounded up.",
 )
-@click.option("--block", metavar="N[,N,N]", help="Threads of a block.")
-@click.option("--shared", default="", metavar="BYTES", help="Dynamic shared memory of a block.")
-@click.option("--new-grid", metavar="N[,N,N]", help="Blocks of NEW, where they differ.")
-@click.option("--new-block", metavar="N[,N,N]", help="Threads of a block of NEW, where they differ.")
-@click.option("--new-shared", metavar="BYTES", help="Dynamic shared memory of NEW, where it differs.")
+@click.option("--block", metavar="N[,N,N]", help="Launch this many threads a block.")
+@click.option("--shared", default="", metavar="BYTES", help="Give each block this much dynamic shared memory.")
+@click.option("--new-grid", metavar="N[,N,N]", help="Launch this many blocks of NEW instead.")
+@click.option("--new-block", metavar="N[,N,N]", help="Launch this many threads a block of NEW instead.")
+@click.option("--new-shared", metavar="BYTES", help="Give each block of NEW this much instead.")
 @click.option("--define", "defines", multiple=True, metavar="NAME=VALUE", help="Define a macro in both sources.")
 @click.option("--new-define", "new_defines", multiple=True, metavar="NAME=VALUE", help="Define a macro in NEW.")
 @click.option(
@@ -77,7 +84,7 @@ _CANARY_LIMIT = 60.0
     type=int,
     multiple=True,
     metavar="N",
-    help="Seed of a case (default: 1, 2 and 3, where the function takes a generator).",
+    help="Run a case with this seed (default: 1, 2 and 3, where the function takes a generator).",
 )
 @click.option(
     "--device",
@@ -90,73 +97,32 @@ _CANARY_LIMIT = 60.0
 )
 @options.OUT
 @options.JSON
-def command(
-    old: Path,
-    new: Path,
-    entry: str,
-    new_entry: str | None,
-    hooks: str,
-    outputs: tuple[str, ...],
-    workspaces: tuple[str, ...],
-    grid: str | None,
-    block: str | None,
-    shared: str,
-    new_grid: str | None,
-    new_block: str | None,
-    new_shared: str | None,
-    defines: tuple[str, ...],
-    new_defines: tuple[str, ...],
-    seeds: tuple[int, ...],
-    device: Backend | None,
-    sanitized: bool,
-    time_limit: float,
-    out: Path | None,
-    as_json: bool,
-) -> None:
+def command(**options: Any) -> None:
     """Compare two kernels on the same inputs: every byte that they leave, and how far each is from FP64.
 
     Parameters are read from the sources. The function's file may also define reference(inputs), outputs(inputs) and
     launch(inputs); `docs/compare.md` has an example. Nothing else is needed, and no project.
     """
-    root = Path(os.path.commonpath([path.resolve().parent for path in (old, new)]))
-    old_defines = _defines("--define", defines)
-    order = Comparison(
-        root,
-        Side(OLD, _below(root, old), entry, _words(grid), _words(block), shared, old_defines),
-        Side(
-            NEW,
-            _below(root, new),
-            new_entry or entry,
-            _words(new_grid or grid),
-            _words(new_block or block),
-            new_shared if new_shared is not None else shared,
-            {**old_defines, **_defines("--new-define", new_defines)},
-        ),
-        load_hooks(root, hooks),
-        rooms("--output", outputs),
-        rooms("--workspace", workspaces),
-    )
+    device, as_json, out = options["device"], options["as_json"], options["out"]
+    order = comparison(options)
     runs = out or Path("runs").resolve()
     operator = compared(order)
-    project = Project.of(root, Settings(reports=str(runs / "sanitizers")), operator, order.hooks.file)
+    project = Project.of(order.root, Settings(reports=str(runs / "sanitizers")), operator, order.hooks.file)
     backend, arch = _machine(device)
-    selection = planning.Selection(seeds=seeds or (_SEEDS if order.hooks.draws else _SEEDS[:1]))
-    plan = planning.make_plan(project, operator.name, selection, arch=arch, time_limit=time_limit, backend=backend)
+    seeds = options["seeds"] or (_SEEDS if order.hooks.draws else _SEEDS[:1])
+    selection = planning.Selection(seeds=seeds)
+    plan = planning.make_plan(
+        project, operator.name, selection, arch=arch, time_limit=options["time_limit"], backend=backend
+    )
     words = shlex.join(["audit", *sys.argv[1:]])
-    session = _sanitize(project, operator.name, backend, arch, runs / "sanitizers", words) if sanitized else None
+    session = (
+        _sanitize(project, operator.name, backend, arch, runs / "sanitizers", words) if options["sanitized"] else None
+    )
     with Progress(plan.shape, plan.audits) as progress:
         record, folder = run(project, plan, runs, words, on_audit=progress.advance)
     verdict = worst([record.summary.verdict, *([session.summary.verdict] if session else [])])
     if as_json:
-        echo_json(
-            {
-                "verdict": verdict,
-                "findings": [finding_json(each) for each in findings(record)],
-                "sanitizers": session.summary if session else None,
-                "evidence": str(folder),
-                "page": page_name(folder),
-            }
-        )
+        echo_json({**comparison_json(record, session, verdict), "evidence": str(folder), "page": page_name(folder)})
     else:
         echo(f"{describe_comparison(record, session, verdict)}\n{record_paths(folder)}")
     raise click.exceptions.Exit(CODES[verdict])
@@ -178,21 +144,3 @@ def _sanitize(project: Project, shape: str, backend: Backend, arch: str, runs: P
     engine: Engine = DeviceEngine(None, _CANARY_LIMIT) if backend == "cuda" else HostEngine(arch, _CANARY_LIMIT)
     with Progress(shape, plan.checks) as progress:
         return sanitize(project, plan, engine, runs, words, pages, on_check=progress.advance)[0]
-
-
-def _below(root: Path, path: Path) -> str:
-    return path.resolve().relative_to(root).as_posix()
-
-
-def _words(extents: str | None) -> tuple[str, ...]:
-    return tuple(extents.split(",")) if extents else ()
-
-
-def _defines(option: str, words: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for word in words:
-        name, _, value = word.partition("=")
-        if not name.isidentifier():
-            raise PlanError(f"{option}: expected NAME=VALUE, but got {word!r}")
-        found[name] = value
-    return found

@@ -1,125 +1,177 @@
-"""What each parameter of a kernel is given: its buffer or scalar, by the C type and by what the user's file returns."""
+"""What each parameter of the two kernels is given: a buffer, a number or a null pointer."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
-from audit.compare.hooks import Values
-from audit.compare.signature import Kernel, Parameter
-from audit.errors import PlanError
+from audit import formats
+from audit.compare.parameters import Parameter
+from audit.compare.signature import Signature
+from audit.compare.sizes import Room, model_of, shape_of
+from audit.compare.types import Element, element_of, interchangeable, scalar_dtype
+from audit.compare.values import Values
+from audit.declaration import came
+from audit.errors import PlanError, ProjectError
 from audit.spec import DTYPES, Array, Buffer, Role
 
-_DTYPES: Mapping[str, str] = {
-    "float": "f32", "double": "f64", "__half": "f16", "half": "f16", "__nv_fp8_e4m3": "e4m3",
-    "__nv_fp8_storage_t": "e4m3",
-    "int": "i32", "int32_t": "i32", "signed": "i32", "signed int": "i32",
-    "unsigned": "u32", "unsigned int": "u32", "uint32_t": "u32", "uint": "u32",
-    "long long": "i64", "long long int": "i64", "int64_t": "i64", "long": "i64", "long int": "i64", "ptrdiff_t": "i64",
-    "unsigned long long": "u64", "unsigned long long int": "u64", "uint64_t": "u64", "size_t": "u64",
-    "unsigned long": "u64",
-    "unsigned char": "u8", "uint8_t": "u8",
-}  # fmt: skip
-_NARROW: Mapping[str, type[np.generic]] = {
-    "bool": np.uint32, "char": np.int32, "signed char": np.int32, "int8_t": np.int32, "short": np.int32,
-    "int16_t": np.int32, "unsigned short": np.uint32, "uint16_t": np.uint32,
-}  # fmt: skip
-"""Integers of one and two bytes: a launch takes them as a word whose value fits."""
-
-
-class Room(msgspec.Struct, frozen=True):
-    """The size of a buffer that is only written: its extents, or the name of the buffer that it is like."""
-
-    name: str
-    extents: tuple[int, ...] = ()
-    like: str = ""
-
-
-def rooms(option: str, words: Sequence[str]) -> dict[str, Room]:
-    """Each `y=7,33` or `y=x`, by name. Raises PlanError for any other form."""
-    found = {}
-    for word in words:
-        name, equals, size = word.partition("=")
-        parts = size.split(",")
-        if not equals or not size or (len(parts) > 1 and not all(part.isdigit() for part in parts)):
-            raise PlanError(f"{option}: expected NAME=EXTENT,EXTENT or NAME=OTHER, but got {word!r}")
-        numbers = all(part.isdigit() for part in parts)
-        found[name] = Room(name, tuple(map(int, parts))) if numbers else Room(name, like=size)
-    return found
+_WORD_OF: Mapping[str, str] = {"u8": "u32", "u16": "u32", "i8": "i32", "i16": "i32"}
+"""Integers of one and two bytes: a launch passes them as a word."""
 
 
 def buffers_for(
-    kernels: Sequence[Kernel], values: Values, outputs: Mapping[str, Room], workspaces: Mapping[str, Room]
+    signatures: Sequence[Signature], values: Values, outputs: Mapping[str, Room], workspaces: Mapping[str, Room]
 ) -> tuple[list[Buffer], list[str]]:
-    """The buffers of all pointers of the kernels, and what is missing, each in a sentence."""
-    buffers: dict[str, Buffer] = {}
+    """The buffers of all pointers of the kernels, the old one's first, and what is missing, each in a sentence."""
+    pointers: dict[str, list[Parameter]] = {}
+    for signature in signatures:
+        for one in signature.parameters:
+            if one.pointer:
+                pointers.setdefault(one.name, []).append(one)
+    buffers: list[Buffer] = []
     missing: list[str] = []
-    pointers = [one for kernel in kernels for one in kernel.parameters if one.pointer]
-    written = {one.name for one in pointers if not one.const}
     names = _dimension_names(values)
-    for one in pointers:
-        if one.name in buffers or values.get(one.name, 0) is None:
+    for name, declared in pointers.items():
+        if name in values and values[name] is None:
             continue
-        array = values.get(one.name)
-        room = outputs.get(one.name) or workspaces.get(one.name)
-        if array is not None and np.ndim(array) > 0 and room is None:
-            role: Role = "inout" if one.name in written else "in"
-            shape = np.shape(array)
-        elif room is not None:
-            role = "workspace" if one.name in workspaces else "out"
-            shape = room.extents or np.shape(values.get(room.like, ()))
-        elif one.name in written:
-            missing.append(f"how large is {one.name} ({_declared(one)})? --output {one.name}=EXTENTS, or outputs()")
-            continue
-        else:
-            missing.append(f"what does {one.name} ({_declared(one)}) hold? return an array from inputs()")
-            continue
-        dtype = dtype_of(one, array)
-        if not dtype:
-            missing.append(f"what is an element of {one.name} ({_declared(one)})? one of {', '.join(DTYPES)} is needed")
-            continue
-        dims = " ".join(f"{names.get(size, f'd{at}')}={size}" for at, size in enumerate(shape)) or "one=1"
-        buffers[one.name] = Buffer(one.name, dtype, _distinct(dims), role)
-    return list(buffers.values()), missing
+        try:
+            buffers.append(_buffer(name, declared, values, outputs.get(name), workspaces.get(name), names))
+        except PlanError as error:
+            missing.append(str(error))
+    return buffers, missing
 
 
-def dtype_of(parameter: Parameter, array: Any = None) -> str:
-    """The dtype of what a pointer points to: by its C type, of vectors too, else by the array. Empty: unknown."""
-    name = parameter.type.rpartition(":")[2].strip()
-    if name in _DTYPES:
-        return _DTYPES[name]
-    if name[:-1] in _DTYPES and name[-1:] in "1234":  # float4, uint2
-        return _DTYPES[name[:-1]]
-    given = np.asarray(array).dtype if array is not None else None
-    return next((dtype for dtype, kind in DTYPES.items() if kind == given), "")
+def _buffer(
+    name: str,
+    declared: Sequence[Parameter],
+    values: Values,
+    output: Room | None,
+    workspace: Room | None,
+    names: Mapping[int, str],
+) -> Buffer:
+    first = declared[0]
+    for one in declared:
+        if one.pointers > 1:
+            raise PlanError(
+                f"{name} ({one.spelled}): expected a pointer to numbers, but got a table of pointers; "
+                "pass the buffers as parameters of their own"
+            )
+    value, room = values.get(name), output or workspace
+    written = any(not one.const for one in declared)
+    if value is not None and np.ndim(value) == 0:
+        raise PlanError(f"{name} ({first.spelled}): expected an array from inputs(), but got {came(value)}")
+    if value is not None and room is not None:
+        raise PlanError(
+            f"{name} ({first.spelled}): expected contents from inputs() or a size from --output, --workspace or "
+            "outputs(), but got both; a buffer that the kernel reads and writes needs its contents alone"
+        )
+    if value is None and room is None:
+        question = (
+            f"how large is {name} ({first.spelled})? Give --output {name}=EXTENTS, or --workspace for scratch memory, "
+            "or return its shape from outputs(); if the kernel reads it first, return its contents from inputs()"
+            if written
+            else f"what does {name} ({first.spelled}) hold? Return an array from inputs(), or None for a null pointer"
+        )
+        raise PlanError(question)
+    sample = value if room is None else model_of(room, values)
+    elements = [element_of(one, sample) for one in declared]
+    element = _agreed(name, declared, elements)
+    role: Role = ("inout" if written else "in") if room is None else "workspace" if workspace and not output else "out"
+    option = "--workspace" if role == "workspace" else "--output"
+    shape = np.shape(value) if room is None else shape_of(room, element.lanes, values, option)
+    dims = " ".join(f"{names.get(size, f'd{at}')}={size}" for at, size in enumerate(shape)) or "one=1"
+    return Buffer(name, element.dtype, _distinct(dims), role)
 
 
-def scalar_for(parameter: Parameter, value: Any) -> np.generic | None:
-    """A scalar as its parameter takes it. None where no launch can carry it."""
-    name = parameter.type.rpartition(":")[2].strip()
-    if name in _NARROW:
-        return _NARROW[name](value)
-    dtype = _DTYPES.get(name)
-    if dtype is None and isinstance(value, np.generic):
+def _agreed(name: str, declared: Sequence[Parameter], elements: Sequence[Element]) -> Element:
+    known = next((one for one in elements if one.dtype), None)
+    if known is None:
+        raise PlanError(
+            f"what is an element of {name} ({declared[0].spelled})? Return an array from inputs() or outputs(), "
+            f"whose dtype says so: one of {', '.join(DTYPES)}"
+        )
+    for one, element in zip(declared, elements, strict=True):
+        if not interchangeable(known.dtype, element.dtype):
+            raise PlanError(
+                f"{name}: expected one type in both kernels, but got {declared[0].spelled} in OLD and {one.spelled} in "
+                "NEW; both must take the same bytes"
+            )
+    return known
+
+
+def scalar_for(parameter: Parameter, value: Any) -> np.generic:
+    """A number as its parameter takes it. Raises PlanError where no launch can pass it, or it does not fit."""
+    what = f"{parameter.name} ({parameter.spelled})"
+    if value is None or np.ndim(value) > 0:
+        raise PlanError(f"{what}: expected a number from inputs(), but got {came(value)}")
+    name = scalar_dtype(parameter)
+    if not name:
+        return _of_unknown_type(what, value)
+    kind = DTYPES[_WORD_OF.get(name, name)]
+    if name in ("f16", "bf16", "e4m3"):
+        raise PlanError(f"{what}: a launch cannot pass this type by value; make it a float, or put it into a buffer")
+    if kind.kind == "f":
+        with np.errstate(over="ignore"):
+            cast = kind.type(value)
+        if np.isinf(cast) and not np.isinf(np.float64(value)):
+            raise PlanError(f"{what}: expected a value that fits, but got {came(value)}")
+        return cast
+    low, high = _range(name, parameter)
+    if value != value or value != np.floor(value) or not low <= value <= high:
+        raise PlanError(f"{what}: expected an integer from {low} to {high}, but got {came(value)}")
+    return kind.type(int(value))
+
+
+def _of_unknown_type(what: str, value: Any) -> np.generic:
+    """A numpy scalar says itself how it is passed."""
+    if isinstance(value, np.int32 | np.uint32 | np.int64 | np.uint64 | np.float32 | np.float64):
         return value
-    kind = DTYPES.get(dtype or ("f32" if isinstance(value, float) else "i32"))
-    return None if kind is None or kind.itemsize < 4 else kind.type(value)
+    raise PlanError(
+        f"{what}: expected a type of C, such as int or float, but got one that the tool does not know; if it has 4 or "
+        "8 bytes, return a numpy scalar such as numpy.int32(3); a struct cannot be passed by value"
+    )
 
 
-def fitted(buffer: Buffer, array: Any) -> Array:
-    """An array as its buffer holds it: rounded to the buffer's type where both are floating point."""
-    given, kind = np.asarray(array), buffer.numpy_dtype()
-    if given.dtype.kind == "f" and kind.kind == "f":
-        return np.ascontiguousarray(given, kind)
-    if given.dtype.kind in "iub" and kind.kind in "iu" and buffer.dtype != "e4m3":
+def _range(dtype: str, parameter: Parameter) -> tuple[int, int]:
+    if parameter.type == "bool":
+        return 0, 1
+    limits = np.iinfo(DTYPES[dtype])
+    return int(limits.min), int(limits.max)
+
+
+def fitted(where: str, buffer: Buffer, value: Array) -> Array:
+    """An array as its buffer holds it: rounded to the buffer's type where both are floating point.
+
+    Raises ProjectError for numbers that the type does not hold, which the message names.
+    """
+    given, kind = np.asarray(value), buffer.numpy_dtype()
+    if given.dtype == kind:
+        return np.ascontiguousarray(given)
+    floating = buffer.dtype in ("e4m3", "bf16") or kind.kind == "f"
+    if floating and given.dtype.kind == "f":
+        return _rounded(buffer, given)
+    cast = _rounded(buffer, given.astype(np.float64)) if floating else None
+    if given.dtype.kind in "iub" and not floating:
         cast = given.astype(kind)
-        if np.array_equal(cast, given):
+        if np.array_equal(cast.astype(object), given.astype(object)):
             return np.ascontiguousarray(cast)
-    return given
+    elif cast is not None and np.array_equal(formats.decoded(buffer.dtype, cast).astype(np.float64), given):
+        return cast
+    held = "floating-point numbers" if floating else f"integers that fit {buffer.dtype}"
+    raise ProjectError(f"{where}[{buffer.name!r}]: expected {held}, but got {came(given)}{_misfit(given, kind)}")
+
+
+def _misfit(given: Array, kind: np.dtype[Any]) -> str:
+    if given.dtype.kind not in "iu" or kind.kind not in "iu" or given.size == 0:
+        return "; convert it with astype()"
+    return f" with values from {given.min()} to {given.max()}"
+
+
+def _rounded(buffer: Buffer, given: Array) -> Array:
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(formats.encoded(buffer.dtype, given))
 
 
 def _dimension_names(values: Values) -> dict[int, str]:
@@ -134,24 +186,9 @@ def _dimension_names(values: Values) -> dict[int, str]:
 def _distinct(dims: str) -> str:
     words = dims.split()
     names = [word.partition("=")[0] for word in words]
-    return " ".join(
-        f"d{at}={word.partition('=')[2]}" if names.count(name) > 1 else word
-        for at, (name, word) in enumerate(zip(names, words, strict=True))
-    )
+    return " ".join(_numbered(names, words))
 
 
-def _declared(parameter: Parameter) -> str:
-    return f"{'const ' if parameter.const else ''}{parameter.type}{'*' if parameter.pointer else ''}"
-
-
-def extents(option: str, words: Sequence[str], values: Values) -> tuple[int, ...]:
-    """One to three extents, each an integer, a scalar input, or `A/B`, which rounds up."""
-    return tuple(_extent(option, word.strip(), values) for word in words)
-
-
-def _extent(option: str, word: str, values: Values) -> int:
-    parts = [int(part) if part.isdigit() else values.get(part) for part in word.split("/")]
-    numbers = [part for part in parts if isinstance(part, int | np.integer)]
-    if len(numbers) != len(parts) or len(parts) > 2 or 0 in numbers[1:]:
-        raise PlanError(f"{option}: expected an integer, an integer input, or A/B of these, but got {word!r}")
-    return int(numbers[0]) if len(numbers) == 1 else math.ceil(int(numbers[0]) / int(numbers[1]))
+def _numbered(names: Sequence[str], words: Sequence[str]) -> Iterator[str]:
+    for at, (name, word) in enumerate(zip(names, words, strict=True)):
+        yield f"d{at}={word.partition('=')[2]}" if names.count(name) > 1 else word

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from audit.compare.arguments import Room, buffers_for, extents, fitted, scalar_for
-from audit.compare.hooks import Hooks, Values
-from audit.compare.signature import Kernel, kernel_named
+from audit import formats
+from audit.compare.arguments import buffers_for, fitted, scalar_for
+from audit.compare.hooks import Hooks, asked
+from audit.compare.preprocess import preprocess
+from audit.compare.signature import Signature, signature_of
+from audit.compare.sizes import Room, extents
+from audit.compare.values import Values, checked
 from audit.errors import PlanError, ProjectError
-from audit.formats import decode_e4m3
 from audit.spec import Arg, Array, Buffer, Case, Inputs, Launch, Operator, Reference, Source, Variant
 
 OLD, NEW = "old", "new"
@@ -29,6 +32,12 @@ class Side(msgspec.Struct, frozen=True):
     block: tuple[str, ...] = ()
     shared: str = ""
     defines: dict[str, str] = {}
+    renamed: dict[str, str] = {}  # parameter -> that of the old kernel which it corresponds to
+
+    @property
+    def label(self) -> str:
+        """The side as the usage has it: OLD or NEW."""
+        return self.name.upper()
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -45,9 +54,10 @@ class Comparison(msgspec.Struct, frozen=True):
 def compared(order: Comparison) -> Operator:
     """The operator, whose variant `new` has the parent `old`.
 
-    Raises PlanError that names everything that the sources and the user's file do not say.
+    Raises PlanError that names everything that the sources and the user's file do not say, ProjectError for what the
+    user's file raises or returns by mistake.
     """
-    kernels = {side.name: _kernel(order, side) for side in (order.old, order.new)}
+    signatures = {side.name: _signature(order, side) for side in (order.old, order.new)}
     made: dict[str, Values] = {}
 
     def values(case: Case) -> Values:
@@ -56,113 +66,134 @@ def compared(order: Comparison) -> Operator:
         return made[case.id]
 
     def buffers(case: Case) -> list[Buffer]:
-        return _buffers(order, kernels, values(case))[0]
+        return _buffers(order, signatures, values(case))[0]
 
     def inputs(case: Case, _rng: np.random.Generator) -> Inputs:
-        given, arrays = values(case), {}
-        for buffer in buffers(case):
-            if buffer.role in ("in", "inout"):
-                arrays[buffer.name] = fitted(buffer, given[buffer.name])
-        return arrays
+        given = values(case)
+        where = order.hooks.name("inputs")
+        return {one.name: fitted(where, one, given[one.name]) for one in buffers(case) if one.role in ("in", "inout")}
 
-    operator = Operator(
-        _operator_name(kernels),
+    name = signatures[NEW].name
+    sample = Case(name, name, {}, seed=1)
+    _require_everything(order, signatures, values(sample))
+    written = [one.name for one in buffers(sample) if one.role in ("out", "inout")]
+    if not written:
+        raise PlanError(
+            "expected a buffer that the kernels write, but got none: every pointer is const, null or scratch memory; "
+            "without a result there is nothing to compare"
+        )
+    references = _references(order, buffers, values)
+    return Operator(
+        name,
         axes=(),
         buffers=buffers,
         inputs=inputs,
         variants=[
-            _variant(order, order.old, kernels[OLD], values, None),
-            _variant(order, order.new, kernels[NEW], values, OLD),
+            _variant(order, order.old, signatures[OLD], values, None),
+            _variant(order, order.new, signatures[NEW], values, OLD),
         ],
-        references=_references(order, buffers, values),
+        references=references,
+        measured={one: one for one in written} if references else {},
     )
-    sample = values(Case(operator.name, operator.name, {}, seed=1))
-    _require_everything(order, kernels, sample)
-    if operator.references:
-        written = [one.name for one in _buffers(order, kernels, sample)[0] if one.role in ("out", "inout")]
-        return _measuring(operator, written)
-    return operator
 
 
-def _operator_name(kernels: Mapping[str, Kernel]) -> str:
-    return kernels[NEW].name
+def _signature(order: Comparison, side: Side) -> Signature:
+    source = preprocess(order.root / side.path, side.defines)
+    option = "--new-entry" if side.name == NEW and side.entry != order.old.entry else "--entry"
+    found = signature_of(source, side.entry, f"{side.label} ({side.path})", option)
+    names = [one.name for one in found.parameters]
+    for name in side.renamed:
+        if name not in names:
+            raise PlanError(f"--rename: expected a parameter of NEW ({', '.join(names) or 'none'}), but got {name!r}")
+    parameters = tuple(
+        msgspec.structs.replace(one, name=side.renamed.get(one.name, one.name)) for one in found.parameters
+    )
+    return msgspec.structs.replace(found, parameters=parameters)
 
 
-def _measuring(operator: Operator, names: Sequence[str]) -> Operator:
-    from dataclasses import replace
-
-    return replace(operator, measured={name: name for name in names})
-
-
-def _kernel(order: Comparison, side: Side) -> Kernel:
-    path = order.root / side.path
-    try:
-        text = path.read_bytes().decode("utf-8-sig", errors="replace")
-    except OSError as error:
-        raise ProjectError(f"{path}: cannot be read ({error.strerror})") from None
-    return kernel_named(text, side.entry, side.path)
+def _buffers(order: Comparison, signatures: Mapping[str, Signature], values: Values) -> tuple[list[Buffer], list[str]]:
+    outputs = {**_returned(order.hooks, values), **order.outputs}
+    return buffers_for([signatures[OLD], signatures[NEW]], values, outputs, order.workspaces)
 
 
-def _buffers(order: Comparison, kernels: Mapping[str, Kernel], values: Values) -> tuple[list[Buffer], list[str]]:
-    outputs = {**_told(order.hooks, values), **order.outputs}
-    return buffers_for(list(kernels.values()), values, outputs, order.workspaces)
-
-
-def _told(hooks: Hooks, values: Values) -> dict[str, Room]:
+def _returned(hooks: Hooks, values: Values) -> dict[str, Room]:
     """The sizes that outputs() returns: an array or a shape by name."""
-    found = hooks.outputs(values) if hooks.outputs else {}
     return {
-        name: Room(name, tuple(int(size) for size in (one if isinstance(one, tuple) else np.shape(one))) or (1,))
-        for name, one in found.items()
+        name: Room(name, tuple(map(str, one))) if isinstance(one, tuple) else Room(name, sample=np.asarray(one))
+        for name, one in hooks.shapes(values).items()
     }
 
 
-def _require_everything(order: Comparison, kernels: Mapping[str, Kernel], values: Values) -> None:
-    missing = _buffers(order, kernels, values)[1]
+def _require_everything(order: Comparison, signatures: Mapping[str, Signature], values: Values) -> None:
+    missing = [*_buffers(order, signatures, values)[1]]
     for side in (order.old, order.new):
-        for one in kernels[side.name].parameters:
-            if not one.pointer and one.name not in values:
-                missing.append(f"what is {one.name} ({one.type})? return a value from inputs()")
-            elif not one.pointer and scalar_for(one, values[one.name]) is None:
-                missing.append(f"{one.name}: a {one.type} cannot be passed by value; give a number")
-        launch = _launch_values(order, side, values)
-        for key in ("grid", "block"):
-            if not getattr(side, key) and key not in launch:
-                option = f"--{'new-' if side.name == NEW and order.hooks.new_launch else ''}{key}"
-                missing.append(f"how is {side.name} launched? {option} N[,N,N], or launch() in {order.hooks.file.name}")
-    if missing:
-        listed = "".join(f"\n  {one}" for one in dict.fromkeys(missing))
-        raise PlanError(f"the sources do not say everything; still needed:{listed}")
+        missing += _missing(order, side, signatures[side.name], values)
+    if not missing:
+        return
+    named = {one.name for signature in signatures.values() for one in signature.parameters}
+    lines = [*dict.fromkeys(missing)]
+    if unused := [name for name in values if name not in named]:
+        lines.append(f"({order.hooks.name('inputs')} also returns {', '.join(unused)}, which no parameter is named)")
+    lines += _renaming(signatures)
+    listed = "".join(f"\n  {one}" for one in lines)
+    raise PlanError(f"the sources and {order.hooks.file.name} do not say everything:{listed}")
 
 
-def _launch_values(order: Comparison, side: Side, values: Values) -> Values:
-    hook = order.hooks.new_launch if side.name == NEW and order.hooks.new_launch else order.hooks.launch
-    return hook(values) if hook else {}
+def _missing(order: Comparison, side: Side, signature: Signature, values: Values) -> Iterator[str]:
+    for one in signature.parameters:
+        if not one.pointer and one.name not in values:
+            yield f"what is {one.name} ({one.spelled})? Return a number from inputs()"
+        elif not one.pointer:
+            try:
+                scalar_for(one, values[one.name])
+            except PlanError as error:
+                yield str(error)
+    said = order.hooks.launched(side.name == NEW, values)
+    for key in ("grid", "block"):
+        if not getattr(side, key) and key not in said:
+            yield f"how many {'blocks' if key == 'grid' else 'threads a block'}? Give --{key} N[,N,N], or launch()"
+
+
+def _renaming(signatures: Mapping[str, Signature]) -> list[str]:
+    """That a parameter of the new kernel may be one of the old one under another name."""
+    old, new = ([one.name for one in signatures[side].parameters] for side in (OLD, NEW))
+    pairs = [
+        f"--rename {mine}={theirs}"
+        for mine, theirs in zip(
+            [name for name in new if name not in old], [name for name in old if name not in new], strict=False
+        )
+    ]
+    return [f"(if NEW only names its parameters otherwise: {' '.join(pairs)})"] if pairs else []
 
 
 def _variant(
-    order: Comparison, side: Side, kernel: Kernel, values: Callable[[Case], Values], parent: str | None
+    order: Comparison, side: Side, signature: Signature, values: Callable[[Case], Values], parent: str | None
 ) -> Variant:
     def launches(case: Case) -> list[Launch]:
         given = values(case)
-        said = _launch_values(order, side, given)
-        grid = extents("--grid", side.grid, given) if side.grid else _tuple(said["grid"])
-        block = extents("--block", side.block, given) if side.block else _tuple(said["block"])
-        shared = extents("--shared", (side.shared,), given)[0] if side.shared else int(said.get("shared_bytes", 0))
+        said = order.hooks.launched(side.name == NEW, given)
+        grid = _launched("grid", side.grid or said["grid"], given)
+        block = _launched("block", side.block or said["block"], given)
+        shared = _launched("shared", side.shared or said.get("shared_bytes", 0), given)[0]
         args: list[Arg] = []
-        for one in kernel.parameters:
+        for one in signature.parameters:
             value = given.get(one.name)
             if one.pointer:
                 args.append(None if one.name in given and value is None else one.name)
             else:
                 args.append(scalar_for(one, value))
-        return [Launch(side.entry or kernel.name, grid, block, shared, tuple(args))]
+        return [Launch(signature.entry, grid, block, shared, tuple(args))]
 
     return Variant(side.name, Source(side.path, side.defines), launches, parent=parent)
 
 
-def _tuple(extent: Any) -> tuple[int, ...]:
-    return tuple(map(int, extent)) if isinstance(extent, tuple | list) else (int(extent),)
+def _launched(option: str, words: Any, values: Values) -> tuple[int, ...]:
+    """One to three extents of a launch; only the bytes of shared memory may be 0."""
+    listed = words if isinstance(words, tuple | list) else (words,)
+    found = extents(f"--{option}", listed, values)
+    if not 1 <= len(found) <= 3 or (option != "shared" and 0 in found):
+        raise PlanError(f"--{option}: expected one to three extents of at least 1, but got {','.join(map(str, found))}")
+    return found
 
 
 def _references(
@@ -171,14 +202,25 @@ def _references(
     reference = order.hooks.reference
     if reference is None:
         return []
+    where = order.hooks.name("reference")
 
     def compute(case: Case, inputs: Inputs) -> Mapping[str, Array]:
         given = dict(values(case))
-        for buffer in buffers(case):
-            if buffer.name in inputs:
-                array = np.asarray(inputs[buffer.name])
-                array = decode_e4m3(array) if buffer.dtype == "e4m3" else array
-                given[buffer.name] = array.astype(np.float64) if array.dtype.kind == "f" else array
-        return {name: np.asarray(array, np.float64) for name, array in reference(given).items()}
+        listed = {one.name: one for one in buffers(case)}
+        for name, stored in inputs.items():
+            array = formats.decoded(listed[name].dtype, np.array(stored)) if name in listed else np.array(stored)
+            given[name] = array.astype(np.float64) if array.dtype.kind == "f" else array
+        found = checked(where, asked(where, reference, given))
+        results = {one.name: one.shape(case) for one in listed.values() if one.role in ("out", "inout")}
+        return {name: _result(where, results, name, value) for name, value in found.items()}
 
     return [Reference("fp64", compute)]
+
+
+def _result(where: str, results: Mapping[str, tuple[int, ...]], name: str, value: Any) -> Array:
+    if name not in results:
+        raise ProjectError(f"{where}: expected results of {', '.join(results)}, but got {name!r}")
+    array = np.asarray(value, np.float64)
+    if array.shape != results[name]:
+        raise ProjectError(f"{where}[{name!r}]: expected the shape {results[name]}, but got {array.shape}")
+    return array

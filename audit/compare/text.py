@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from audit.checks.difference import amount
+from audit.checks.difference import amount, ulp_text
 from audit.checks.result import Verdict
 from audit.compare.operator import NEW, OLD
+from audit.compare.summary import KernelError, kernel_errors
 from audit.records.run import RunRecord, findings
 from audit.records.sanitize import SanitizeRecord
 
@@ -15,12 +16,14 @@ _SHOWN = 12
 
 def describe_comparison(record: RunRecord, session: SanitizeRecord | None, verdict: Verdict) -> str:
     """The lines that `audit compare` prints above the paths of its record."""
-    lines = [f"{verdict}: {_sentence(record)}", *_errors(record)]
+    lines = [f"{verdict}: {record.plan.operator}: {_sentence(record)}", *_error_table(record)]
     others = [one for one in findings(record) if one.result.check != "bytes"]
     for finding in others[:_SHOWN]:
         lines.append(
             f"{finding.result.verdict:12} {finding.result.check}: {finding.scope}\n{'':13}{finding.result.detail}"
         )
+    if len(others) > _SHOWN:
+        lines.append(f"{'':13}{len(others) - _SHOWN} more findings: see the report")
     notes = dict.fromkeys(note.detail for audit in record.audits for note in audit.notes)
     lines += [f"{'note':12} {detail}" for detail in list(notes)[:_SHOWN]]
     if session:
@@ -34,37 +37,58 @@ def describe_comparison(record: RunRecord, session: SanitizeRecord | None, verdi
 
 def _sentence(record: RunRecord) -> str:
     """Whether the new kernel left the bytes of the old one, over all cases."""
-    cases = f"{len(record.plan.cases)} case{'s' if len(record.plan.cases) != 1 else ''}"
-    results = [result for audit in record.audits if audit.variant == NEW for result in audit.results]
-    compared = [result for result in results if result.check == "bytes"]
-    wrong = [result for result in compared if result.verdict == "fail"]
+    total = len(record.plan.cases)
+    cases = f"{total} case{'s' if total != 1 else ''}"
+    results = [(audit.case, one) for audit in record.audits if audit.variant == NEW for one in audit.results]
+    compared = [(case, result) for case, result in results if result.check == "bytes"]
+    wrong = [(case, result) for case, result in compared if result.verdict == "fail"]
     if wrong:
-        largest = [one for result in wrong for one in result.largest]
-        names = ", ".join(dict.fromkeys(one.buffer for one in largest))
-        return f"{names} differs from {OLD} in {len(wrong)} of {len(compared)} steps of {cases}, {amount(largest)}"
-    if compared and all(result.verdict == "pass" for result in compared):
-        return f"every byte is that of {OLD}, in {len(compared)} steps of {cases}"
+        largest = [one for _, result in wrong for one in result.largest]
+        names = " and ".join(dict.fromkeys(one.buffer for one in largest)) or "the result"
+        most = max(wrong, key=lambda pair: sum(one.differing for one in pair[1].largest))[1]
+        share = f"{most.detail.partition(' differ')[0]}" if " of " in most.detail.partition(" differ")[0] else ""
+        in_cases = f"in {len({case for case, _ in wrong})} of {cases}"
+        words = ", ".join(
+            filter(None, (f"{names} differs from {OLD} {in_cases}", amount(largest), share and f"{share} differ"))
+        )
+        return words
+    if compared and all(result.verdict == "pass" for _, result in compared):
+        return f"every byte is that of {OLD}, in {cases}"
     return f"{NEW} was not compared with {OLD}"
 
 
-def _errors(record: RunRecord) -> Iterator[str]:
-    """The largest error of both kernels against FP64, buffer by buffer."""
-    names = dict.fromkeys(metric.name for audit in record.audits for metric in audit.metrics)
-    for name in names:
-        for variant in (OLD, NEW):
-            found = [
-                metric
-                for audit in record.audits
-                if audit.variant == variant
-                for metric in audit.metrics
-                if metric.name == name
-            ]
-            if found:
-                absolute = max(found, key=lambda metric: metric.max_abs.value).max_abs
-                relative = max(found, key=lambda metric: metric.relative_l2.value).relative_l2
-                ulps = max((metric.ulp[-1] for metric in found if metric.ulp), default=None)
-                yield (
-                    f"{'error':12} {name} of {variant} against FP64: at most {absolute.text}"
-                    + (f", {ulps:,} ulp" if ulps is not None else "")
-                    + f"; relative L2 {relative.text}"
-                )
+def _error_table(record: RunRecord) -> Iterator[str]:
+    """The errors of both kernels against FP64, buffer by buffer, one below the other."""
+    errors = kernel_errors(record)
+    if not errors:
+        return
+    rows = [("against FP64", "largest", "in ulp", "median ulp", "relative L2"), *map(_row, errors)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    for row in rows:
+        yield f"  {row[0]:{widths[0]}}  " + "  ".join(
+            f"{word:>{width}}" for word, width in zip(row[1:], widths[1:], strict=True)
+        )
+    yield from _closer(errors)
+
+
+def _row(error: KernelError) -> tuple[str, str, str, str, str]:
+    return (
+        f"{error.buffer} of {error.kernel}",
+        error.absolute.text,
+        _ulp(error.ulp),
+        _ulp(error.median_ulp),
+        error.relative_l2.text,
+    )
+
+
+def _ulp(distance: int | None) -> str:
+    return "-" if distance is None else ulp_text(distance).removesuffix(" ulp")
+
+
+def _closer(errors: Sequence[KernelError]) -> Iterator[str]:
+    """Which kernel has the smaller relative L2 error, for each buffer with both."""
+    for old in (error for error in errors if error.kernel == OLD):
+        new = next((error for error in errors if error.kernel == NEW and error.buffer == old.buffer), None)
+        if new and new.relative_l2.value != old.relative_l2.value:
+            closer = NEW if new.relative_l2.value < old.relative_l2.value else OLD
+            yield f"  {old.buffer}: {closer} is closer to FP64"

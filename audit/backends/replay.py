@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -22,13 +23,14 @@ from audit.backends.driver import CudaError, Driver, NoDriver, Refused
 from audit.backends.launches import LaunchError, Launches, LaunchEvent, load_kernels, unload
 from audit.backends.memory import DeviceBuffers, StrayWrite
 from audit.backends.shared_poison import HIGH, NAN, SharedPoison
-from audit.bundle import MANIFEST, Bundle
+from audit.bundle import MANIFEST, Bundle, BundledStep
 from audit.compile.identity import fnv1a64
 
 ORDER, REPORT = "cuda.json", "cuda.report"
 Mode = Literal["plain", "graph"]
 _FAILURE, _USAGE = 1, 2
 _AFTER = ".after"
+_REPEATING = 0.2  # seconds; after so long no further repetition of a step begins
 
 
 class ReplayOrder(msgspec.Struct, frozen=True):
@@ -79,12 +81,10 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
             execute = launches.replay
         for index, step in enumerate(bundle.steps):
             report(f"step {step.name}")
-            for name, file in step.loads.items():
-                buffers.load(name, file)
-            for name, word in step.poison.items():
-                buffers.fill(name, bytes.fromhex(word))
-            shared.fill((NAN, HIGH)[(index + (bundle.schedule_seed != 0) + (mode == "graph")) % 2])
-            execute(on_end)
+            for repetition in _repetitions(bundle.repeats):
+                _prepare(buffers, step)
+                shared.fill((NAN, HIGH)[(index + repetition + (bundle.schedule_seed != 0) + (mode == "graph")) % 2])
+                execute(on_end if repetition == 0 else _ignore)
             for name, file in order.saves[mode][step.name].items():
                 buffers.save(name, file)
         buffers.check_tails()
@@ -97,6 +97,27 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     buffers.free()
     unload(driver, kernels)
     report("done")
+
+
+def _repetitions(wanted: int) -> Iterator[int]:
+    """0, 1, ...: what a kernel keeps between launches may go wrong at a later one. The results of the last count."""
+    began = time.monotonic()
+    for repetition in range(wanted):
+        yield repetition
+        if time.monotonic() - began > _REPEATING:
+            return
+
+
+def _prepare(buffers: DeviceBuffers, step: BundledStep) -> None:
+    """Load what a step loads, and poison the rest."""
+    for name, file in step.loads.items():
+        buffers.load(name, file)
+    for name, word in step.poison.items():
+        buffers.fill(name, bytes.fromhex(word))
+
+
+def _ignore(_event: LaunchEvent) -> None:
+    """Of a repetition, whose launches are not counted."""
 
 
 def reporting(work: Callable[[Path, Callable[[str], None]], None], folder: Path, name: str) -> int:

@@ -13,10 +13,12 @@ from pathlib import Path
 from audit import processes
 
 _ADDRESS = re.compile(r"@([0-9a-f]{1,16})\b")
-_LINE = re.compile(r"(?:\./)?(?P<file>\S+):(?P<line>\d+)")
+_LINE = re.compile(r"(?:\./)*(?P<file>\S+):(?P<line>\d+)")
 _MARK = re.compile(r'#line (\d+) "')
-_GROUP = re.compile(r"threads? (?P<threads>\d[\d, -]*) (?P<where>exited|at .+?)(?=; threads? \d|$)", re.DOTALL)
-_GROUPS = re.compile(r"threads? \d[\d, -]* (?:at|exited).*$", re.DOTALL)
+_GROUP = re.compile(
+    r"threads? (?P<threads>\d[\d, -]*) (?P<where>exited|had no turn yet|at .+?)(?=; threads? \d|$)", re.DOTALL
+)
+_GROUPS = re.compile(r"threads? \d[\d, -]* (?:at|exited|had).*$", re.DOTALL)
 _LIMIT = 20.0  # seconds
 _SHOWN = 80  # characters of a source line
 

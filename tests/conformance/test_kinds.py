@@ -153,3 +153,11 @@ def test_what_device_code_prints_is_in_the_record(tmp_path: Path) -> None:
     assert "line 499 of 32" in detail
     assert "characters left out" in detail
     assert len(detail) < 2300
+
+
+@pytest.mark.parametrize("name", ["assembly_in_an_architectures_branch", "shift_by_the_width"])
+def test_what_is_not_supported_is_no_finding_of_a_sanitizer(name: str, project: Path) -> None:
+    code, said = commanded(project, "sanitize", "--shape", name, "--tool", "synccheck")
+    assert code == 3, said
+    assert "1 clean, 0 with findings, 1 inconclusive" in said
+    assert said.count("not supported here: ") == 1

@@ -106,14 +106,19 @@ void Block::fail_over_time(std::uint64_t at) const {
     } else {
       const std::uint64_t place = thread == current_ && !inside_ ? at : places_[thread];
       char text[32] = "no turn yet";
-      if (place != 0) std::snprintf(text, sizeof(text), "@%llx", static_cast<unsigned long long>(offset_in_program(place)));
+      if (place != 0)
+        std::snprintf(text, sizeof(text), "@%llx", static_cast<unsigned long long>(offset_in_program(place)));
       add(groups, text, thread);
     }
   }
   std::string text;
   for (const Waiting& group : groups) {
     if (!text.empty()) text += "; ";
-    text += ranges(group.threads) + (group.where == "exited" ? " exited" : group.where == "no turn yet" ? " had no turn yet" : " at " + group.where);
+    text += ranges(group.threads);
+    if (group.where == "exited")
+      text += " exited";
+    else
+      text += (group.where == "no turn yet" ? " had " : " at ") + group.where;
   }
   fail_in_block(Failure::wait, "%s", text.c_str());
 }

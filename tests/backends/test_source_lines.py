@@ -23,7 +23,7 @@ def stopped(folder: Path) -> tuple[str, Path]:
     (folder / "k.cu").write_text(SOURCE)
     program = build_host(folder, folder / "k.cu", ["k"]).executable
     (folder / "p").write_bytes(bytes(64))
-    lines = ["kernel-audit-host 1", "report r", "limit 1500", "buffer p p 0 64", "launch 0 1 1 1 40 1 1 0 1 p:p+0", ""]
+    lines = ["kernel-audit-host 1", "report r", "limit 1500", "buffer p p 0 64", "launch 0 1 1 1 4 1 1 0 1 p:p+0", ""]
     (folder / "script").write_text("\n".join(lines))
     done = subprocess.run([program, folder / "script"], check=False, timeout=60, capture_output=True)
     assert done.returncode == 3
@@ -33,7 +33,7 @@ def stopped(folder: Path) -> tuple[str, Path]:
 def test_a_program_says_where_its_threads_are(tmp_path: Path) -> None:
     said, program = stopped(tmp_path)
     assert re.match(r"error wait kernel k, block \(0, 0, 0\): thread", said)
-    assert with_lines(said, program).endswith(": threads 0-39 at k.cu:3 `while (*p == 0) {`")
+    assert with_lines(said, program).endswith(": threads 0-3 at k.cu:3 `while (*p == 0) {`")
 
 
 def test_what_is_no_address_stays(tmp_path: Path) -> None:

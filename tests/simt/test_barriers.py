@@ -122,7 +122,6 @@ def test_a_thread_may_spin_until_another_has_run(program: HostBuild, tmp_path: P
         ("recursion", "stack of 512 KiB overflowed"),
         ("stray", "which no buffer covers; it is 10995"),
         ("misaligned", "misaligned"),
-        ("divides", "integer division by zero"),
     ],
 )
 def test_a_fault_of_a_thread_is_an_error_that_names_it(
@@ -133,6 +132,14 @@ def test_a_fault_of_a_thread_is_an_error_that_names_it(
     assert ended.code == 3
     assert ended.error.startswith(f"error memory kernel {entry}, block (0, 0, 0), thread (0, 0, 0): ")
     assert says in ended.error
+
+
+def test_a_division_by_zero_has_a_result_on_a_gpu_alone(program: HostBuild, tmp_path: Path) -> None:
+    ended = launch(program, tmp_path, "divides", 1, 4, np.zeros(8, np.int32))
+    assert ended.code == 3
+    assert ended.error.startswith(
+        "error unsupported kernel divides, block (0, 0, 0), thread (0, 0, 0): barriers.cu:83: a division of a 'int' by zero"
+    )
 
 
 def test_a_rounding_mode_stays_in_its_thread(program: HostBuild, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_another_version_of_the_protocol_is_refused(program: HostBuild, tmp_path
         (
             "scale",
             "1 1 1 1 1 1 0 2 i32:1 i32:1",
-            "kernel scale, argument 1: expected a pointer, p:NAME+BYTES, but got i32:1",
+            "kernel scale, argument 1: expected a pointer, p:NAME+BYTES or p:null, but got i32:1",
         ),
         ("scale", "1 1 1 1 1 1 0 2 p:b+0 p:b+0", "argument 2: expected a signed integer of at most 32 bits, i32:VALUE"),
         ("scale", "1 1 1 1 1 1 0 2 p:b+0 u32:1", "but got u32:1"),

@@ -126,6 +126,8 @@ def _crashed(code: int, lines: Sequence[str], printed_text: str, seconds: float)
             rest = "\n".join(other for other in printed_text.splitlines() if other != line)  # it is printed there too
             if kind == "assert" and rest:
                 message = f"{message}: {rest}"  # the line and the condition, which only the driver prints
+            elif rest:
+                message = f"{message}; it printed: {rest}"
             return Crashed(kind, message, seconds)
     last = next((line for line in reversed(lines) if line.startswith(("step ", "launch "))), "the start")
     kind = _signal(-code) if code < 0 else f"exit {code}"

@@ -67,7 +67,8 @@ INSTRUMENTATION = {
         (
             *_READABLE,
             "-fno-tree-sink",  # a read whose value only some threads use happens in all of them, as written
-            "-fsanitize=address,alignment,bounds,null,return,bool,enum,shift-exponent,integer-divide-by-zero",
+            "-fsanitize=address,alignment,bounds,null,return,bool,enum,shift-exponent,float-cast-overflow,"
+            "integer-divide-by-zero",
             "-fsanitize-recover=all",
         ),
         ("-fsanitize=address,undefined",),

@@ -30,6 +30,7 @@ int main(int count, char** arguments) {
     return 3;
   }
   end_with_parent();
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);  // whole lines are out when a kernel crashes
   std::set_new_handler([] { simt::fail(simt::Failure::room, "the kernel's process has no more memory"); });
   simt::catch_signals();
   simt::run_script(arguments[1]);

@@ -6,8 +6,6 @@
 // compute, so the run ends as unsupported.
 #include "sanitizers.h"
 
-#ifndef SIMT_SANITIZER_ADDRESS  // which links UBSan itself
-
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -98,6 +96,7 @@ struct DivisionData {
        where.text, plain(data.place.file), data.place.line, data.type->name);
 }
 
+#ifndef SIMT_SANITIZER_ADDRESS  // where UBSan itself reports it
 struct MismatchData {
   Place place;
   const TypeDescriptor* type;
@@ -113,6 +112,7 @@ struct MismatchData {
        where.text, plain(data.place.file), data.place.line, data.kind < 5 ? kinds[data.kind] : "access",
        data.type->name, static_cast<unsigned long long>(alignment), static_cast<unsigned long long>(address % alignment));
 }
+#endif
 
 }  // namespace
 }  // namespace simt
@@ -128,10 +128,10 @@ void __ubsan_handle_divrem_overflow(const simt::DivisionData* data, std::uint64_
 void __ubsan_handle_float_cast_overflow(const simt::CastData* data, std::uint64_t from) {
   simt::refuse_cast(*data, from);
 }
+#ifndef SIMT_SANITIZER_ADDRESS
 void __ubsan_handle_type_mismatch_v1(const simt::MismatchData* data, std::uint64_t pointer) {
   simt::fail_misaligned(*data, pointer);
 }
+#endif
 
 }  // extern "C"
-
-#endif

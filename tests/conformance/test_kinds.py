@@ -155,6 +155,17 @@ def test_what_device_code_prints_is_in_the_record(tmp_path: Path) -> None:
     assert len(detail) < 2300
 
 
+def test_what_a_kernel_printed_before_it_crashed_is_there_too(tmp_path: Path) -> None:
+    cuda = (
+        "#include <stdio.h>\n__global__ void good(const float* x, float* y, int n) { y[threadIdx.x] = x[threadIdx.x]; }\n"
+        "__global__ void bad(const float* x, float* y, int n) {\n"
+        '  printf("about to fail\\n"); *(volatile float*)16 = 1;\n}\n'
+    )
+    write_project(tmp_path / "p", {"crashing": (cuda, declaration("crashing", cuda, Kind("fail", "")))})
+    commanded(tmp_path / "p", "run", "--shape", "crashing")
+    assert "it printed: about to fail" in verdicts(tmp_path / "p", "crashing")["bad"][1]
+
+
 @pytest.mark.parametrize("name", ["assembly_in_an_architectures_branch", "shift_by_the_width"])
 def test_what_is_not_supported_is_no_finding_of_a_sanitizer(name: str, project: Path) -> None:
     code, said = commanded(project, "sanitize", "--shape", name, "--tool", "synccheck")

@@ -124,7 +124,7 @@ op = Operator("{name}", axes=[Axis("n", {kind.n})],
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("kinds") / "project"
     write_project(folder, {name: (source(name), declaration(name, source(name), kind)) for name, kind in KINDS.items()})
-    commanded(folder, "run", "--shape", "all", "--time-limit", "4")
+    commanded(folder, "run", "--shape", "all", "--time-limit", "12")
     return folder
 
 
@@ -157,7 +157,8 @@ def test_what_device_code_prints_is_in_the_record(tmp_path: Path) -> None:
 
 def test_what_a_kernel_printed_before_it_crashed_is_there_too(tmp_path: Path) -> None:
     cuda = (
-        "#include <stdio.h>\n__global__ void good(const float* x, float* y, int n) { y[threadIdx.x] = x[threadIdx.x]; }\n"
+        "#include <stdio.h>\n"
+        "__global__ void good(const float* x, float* y, int n) { y[threadIdx.x] = x[threadIdx.x]; }\n"
         "__global__ void bad(const float* x, float* y, int n) {\n"
         '  printf("about to fail\\n"); *(volatile float*)16 = 1;\n}\n'
     )

@@ -80,7 +80,7 @@ def _buffer(
     element = _agreed(name, declared, elements)
     role: Role = ("inout" if written else "in") if room is None else "workspace" if workspace and not output else "out"
     option = "--workspace" if role == "workspace" else "--output"
-    shape = np.shape(value) if room is None else shape_of(room, element.lanes, values, option)
+    shape = tuple(np.shape(np.asarray(value))) if room is None else shape_of(room, element.lanes, values, option)
     dims = " ".join(f"{names.get(size, f'd{at}')}={size}" for at, size in enumerate(shape)) or "one=1"
     return Buffer(name, element.dtype, _distinct(dims), role)
 
@@ -114,14 +114,15 @@ def scalar_for(parameter: Parameter, value: Any) -> np.generic:
         raise PlanError(f"{what}: a launch cannot pass this type by value; make it a float, or put it into a buffer")
     if kind.kind == "f":
         with np.errstate(over="ignore"):
-            cast = kind.type(value)
-        if np.isinf(cast) and not np.isinf(np.float64(value)):
+            cast: np.generic = kind.type(value)
+        if np.isinf(float(cast)) and not np.isinf(np.float64(value)):
             raise PlanError(f"{what}: expected a value that fits, but got {came(value)}")
         return cast
     low, high = _range(name, parameter)
-    if value != value or value != np.floor(value) or not low <= value <= high:
+    if np.isnan(value) or value != np.floor(value) or not low <= value <= high:
         raise PlanError(f"{what}: expected an integer from {low} to {high}, but got {came(value)}")
-    return kind.type(int(value))
+    whole: np.generic = kind.type(int(value))
+    return whole
 
 
 def _of_unknown_type(what: str, value: Any) -> np.generic:

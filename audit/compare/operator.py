@@ -82,6 +82,7 @@ def compared(order: Comparison) -> Operator:
             "expected a buffer that the kernels write, but got none: every pointer is const, null or scratch memory; "
             "without a result there is nothing to compare"
         )
+    made.clear()  # a case reads its own files, which its record keeps
     references = _references(order, buffers, values)
     return Operator(
         name,
@@ -94,6 +95,9 @@ def compared(order: Comparison) -> Operator:
         ],
         references=references,
         measured={one: one for one in written} if references else {},
+        nonfinite=lambda _case, _inputs: dict.fromkeys(
+            written, np.array(True)
+        ),  # where OLD has a NaN, NEW needs the same
     )
 
 

@@ -1,4 +1,4 @@
-"""A comparison in figures: how far the new kernel is from the old one, buffer by buffer, and how far each is from FP64."""
+"""A comparison in figures: how far the new kernel is from the old one, and how far each is from FP64."""
 
 from __future__ import annotations
 

@@ -48,10 +48,9 @@ def _sentence(record: RunRecord) -> str:
         most = max(wrong, key=lambda pair: sum(one.differing for one in pair[1].largest))[1]
         share = f"{most.detail.partition(' differ')[0]}" if " of " in most.detail.partition(" differ")[0] else ""
         in_cases = f"in {len({case for case, _ in wrong})} of {cases}"
-        words = ", ".join(
+        return ", ".join(
             filter(None, (f"{names} differs from {OLD} {in_cases}", amount(largest), share and f"{share} differ"))
         )
-        return words
     if compared and all(result.verdict == "pass" for _, result in compared):
         return f"every byte is that of {OLD}, in {cases}"
     return f"{NEW} was not compared with {OLD}"

@@ -10,7 +10,7 @@ import numpy as np
 from audit import formats
 from audit.compare.parameters import Parameter
 from audit.compare.signature import Signature
-from audit.compare.sizes import Room, model_of, shape_of
+from audit.compare.sizes import Room, sample_of, shape_of
 from audit.compare.types import Element, element_of, interchangeable, scalar_dtype
 from audit.compare.values import Values
 from audit.declaration import came
@@ -75,11 +75,11 @@ def _buffer(
             else f"what does {name} ({first.spelled}) hold? Return an array from inputs(), or None for a null pointer"
         )
         raise PlanError(question)
-    sample = value if room is None else model_of(room, values)
+    sample = value if room is None else sample_of(room, values)
     elements = [element_of(one, sample) for one in declared]
     element = _agreed(name, declared, elements)
-    role: Role = ("inout" if written else "in") if room is None else "workspace" if workspace and not output else "out"
-    option = "--workspace" if role == "workspace" else "--output"
+    role: Role = ("inout" if written else "in") if room is None else "scratch" if workspace and not output else "out"
+    option = "--workspace" if role == "scratch" else "--output"
     shape = tuple(np.shape(np.asarray(value))) if room is None else shape_of(room, element.lanes, values, option)
     dims = " ".join(f"{names.get(size, f'd{at}')}={size}" for at, size in enumerate(shape)) or "one=1"
     return Buffer(name, element.dtype, _distinct(dims), role)
@@ -158,7 +158,7 @@ def fitted(where: str, buffer: Buffer, value: Array) -> Array:
         cast = given.astype(kind)
         if np.array_equal(cast.astype(object), given.astype(object)):
             return np.ascontiguousarray(cast)
-    elif cast is not None and np.array_equal(formats.decoded(buffer.dtype, cast).astype(np.float64), given):
+    elif cast is not None and np.array_equal(formats.stored_values(buffer.dtype, cast).astype(np.float64), given):
         return cast
     held = "floating-point numbers" if floating else f"integers that fit {buffer.dtype}"
     raise ProjectError(f"{where}[{buffer.name!r}]: expected {held}, but got {came(given)}{_misfit(given, kind)}")

@@ -22,7 +22,7 @@ from audit.spec import Arg, Array, Buffer, Case, Inputs, Launch, Operator, Refer
 OLD, NEW = "old", "new"
 
 
-class Side(msgspec.Struct, frozen=True):
+class ComparedKernel(msgspec.Struct, frozen=True):
     """One of the two kernels: where it is, and how it is launched. Words are as the command line gives them."""
 
     name: str
@@ -44,8 +44,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """Everything that `audit compare` is given."""
 
     root: Path
-    old: Side
-    new: Side
+    old: ComparedKernel
+    new: ComparedKernel
     hooks: Hooks
     outputs: dict[str, Room] = {}
     workspaces: dict[str, Room] = {}
@@ -101,7 +101,7 @@ def compared(order: Comparison) -> Operator:
     )
 
 
-def _signature(order: Comparison, side: Side) -> Signature:
+def _signature(order: Comparison, side: ComparedKernel) -> Signature:
     source = preprocess(order.root / side.path, side.defines)
     option = "--new-entry" if side.name == NEW and side.entry != order.old.entry else "--entry"
     found = signature_of(source, side.entry, f"{side.label} ({side.path})", option)
@@ -143,7 +143,7 @@ def _require_everything(order: Comparison, signatures: Mapping[str, Signature], 
     raise PlanError(f"the sources and {order.hooks.file.name} do not say everything:{listed}")
 
 
-def _missing(order: Comparison, side: Side, signature: Signature, values: Values) -> Iterator[str]:
+def _missing(order: Comparison, side: ComparedKernel, signature: Signature, values: Values) -> Iterator[str]:
     for one in signature.parameters:
         if not one.pointer and one.name not in values:
             yield f"what is {one.name} ({one.spelled})? Return a number from inputs()"
@@ -171,7 +171,7 @@ def _renaming(signatures: Mapping[str, Signature]) -> list[str]:
 
 
 def _variant(
-    order: Comparison, side: Side, signature: Signature, values: Callable[[Case], Values], parent: str | None
+    order: Comparison, side: ComparedKernel, signature: Signature, values: Callable[[Case], Values], parent: str | None
 ) -> Variant:
     def launches(case: Case) -> list[Launch]:
         given = values(case)
@@ -212,7 +212,7 @@ def _references(
         given = dict(values(case))
         listed = {one.name: one for one in buffers(case)}
         for name, stored in inputs.items():
-            array = formats.decoded(listed[name].dtype, np.array(stored)) if name in listed else np.array(stored)
+            array = formats.stored_values(listed[name].dtype, np.array(stored)) if name in listed else np.array(stored)
             given[name] = array.astype(np.float64) if array.dtype.kind == "f" else array
         found = checked(where, asked(where, reference, given))
         results = {one.name: one.shape(case) for one in listed.values() if one.role in ("out", "inout")}

@@ -39,13 +39,13 @@ def rooms(option: str, words: Sequence[str]) -> dict[str, Room]:
 
 def shape_of(room: Room, lanes: int, values: Values, option: str) -> tuple[int, ...]:
     """The shape of a buffer. Raises PlanError for words that are no size."""
-    if (other := model_of(room, values)) is not None:
+    if (other := sample_of(room, values)) is not None:
         return tuple(np.shape(other))
     shape = extents(f"{option} {room.name}", room.extents, values)
     return shape if lanes == 1 else (*shape, lanes)
 
 
-def model_of(room: Room, values: Values) -> Any:
+def sample_of(room: Room, values: Values) -> Any:
     """The array whose shape and type a buffer has; None where its size is in numbers."""
     if room.sample is not None:
         return room.sample

@@ -21,7 +21,7 @@ from audit.cli.record_paths import page_name, record_paths
 from audit.cli.terminal import echo, echo_json
 from audit.compare.operator import compared
 from audit.compare.order import comparison
-from audit.compare.summary import comparison_json
+from audit.compare.output import comparison_json
 from audit.compare.text import describe_comparison
 from audit.errors import ToolMissing
 from audit.plan import Backend

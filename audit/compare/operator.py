@@ -17,9 +17,8 @@ from audit.compare.signature import Signature, signature_of
 from audit.compare.sizes import Room, extents
 from audit.compare.values import Values, checked
 from audit.errors import PlanError, ProjectError
+from audit.report.pair_figures import NEW, OLD
 from audit.spec import Arg, Array, Buffer, Case, Inputs, Launch, Operator, Reference, Source, Variant
-
-OLD, NEW = "old", "new"
 
 
 class ComparedKernel(msgspec.Struct, frozen=True):

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from audit.compare.hooks import load_hooks, split_words
-from audit.compare.operator import NEW, OLD, ComparedKernel, Comparison
+from audit.compare.operator import ComparedKernel, Comparison
 from audit.compare.preprocess import preprocess
 from audit.compare.sizes import rooms
 from audit.errors import PlanError
+from audit.report.pair_figures import NEW, OLD
 
 
 def comparison(options: Mapping[str, Any]) -> Comparison:

@@ -396,7 +396,8 @@ def _masks(
 ) -> Mapping[str, Array]:
     """The masks that a hook returns; `outside` is the mask of a buffer that it leaves out."""
     found = ask(case, what, hook, case, inputs, returns=Mapping[str, Array | bool])
-    results = {buffer.name: buffer.shape(case) for buffer in buffers_of(operator, case) if buffer.role != "in"}
+    listed = buffers_of(operator, case)
+    results = {buffer.name: buffer.shape(case) for buffer in listed if buffer.role not in ("in", "scratch")}
     masks = {}
     for name, mask in found.items():
         expected = f"bool masks that broadcast to the shapes of {results}"

@@ -171,7 +171,7 @@ def encoded(dtype: str, values: ArrayLike) -> NDArray[Any]:
     )
 
 
-def decoded(dtype: str, stored: NDArray[Any]) -> NDArray[Any]:
+def stored_values(dtype: str, stored: NDArray[Any]) -> NDArray[Any]:
     """What a buffer of any dtype stores, as numbers: f32 for bf16 and e4m3, which numpy does not have."""
     if dtype == "e4m3":
         return decode_e4m3(stored)

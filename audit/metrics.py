@@ -47,7 +47,7 @@ def metrics(view: View) -> Iterator[Metric]:
 
 
 def _metric(name: str, reference: str, step: Step, stored: Array, expected: Array, dtype: str) -> Metric:
-    got = formats.decoded(dtype, stored)
+    got = formats.stored_values(dtype, stored)
     with np.errstate(all="ignore"):
         error = got.astype(np.float64) - expected
         norm = float(np.linalg.norm(expected))

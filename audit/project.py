@@ -215,8 +215,13 @@ def load_file(root: Path, file: Path) -> ModuleType:
     """
     if not file.is_file() or not file.stem.isidentifier():
         raise ProjectError(f"{file}: expected a Python file whose name is an identifier")
+    beside = str(file.resolve().parent)
     with _loading(root, file):
-        return importlib.import_module(f"{_package_of(file.resolve().parent)}.{file.stem}")
+        sys.path.append(beside)  # the last: `import shapes` finds shapes.py beside the file, unless one is installed
+        try:
+            return importlib.import_module(f"{_package_of(file.resolve().parent)}.{file.stem}")
+        finally:
+            sys.path.remove(beside)
 
 
 def _load(root: Path, folder: str) -> list[ModuleType]:

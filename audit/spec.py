@@ -27,8 +27,8 @@ Inputs: TypeAlias = Mapping[str, Array | np.generic]
 """Inputs by name: an array fills the `in` or `inout` buffer of that name, a numpy scalar is a launch argument."""
 AxisValue: TypeAlias = int | float | str
 """A value of an axis; the size of a dimension must be an integer."""
-Role = Literal["in", "out", "inout", "workspace"]
-"""What a buffer is to a kernel: read, written, both, or scratch memory."""
+Role = Literal["in", "out", "inout", "workspace", "scratch"]
+"""What a buffer is to a kernel: read, written, both, for intermediate results, or of no promised content."""
 Status = Literal["control", "admitted", "experimental", "closed"]
 """The standing of a variant: `control` is the original, `admitted` has passed and has records that show it,
 `experimental` is under work, `closed` was rejected and runs only when a command names it."""
@@ -169,7 +169,8 @@ class Buffer(msgspec.Struct, frozen=True):
     name    how launches, inputs and results refer to it
     dtype   f64, f32, f16, bf16, e4m3, i8, u8, i16, u16, i32, u32, i64 or u64; numpy holds bf16 and e4m3 as u16 and u8
     dims    the dimensions, outermost first: each word is an axis of the case, or `name=size`
-    role    `in`, `out`, `workspace`, or `inout`: filled from `inputs` before every step, and a result after it
+    role    `in`, `out`, `workspace` (its bytes are compared like an output's), `scratch` (nothing is promised of its
+            bytes), or `inout`: filled from `inputs` before every step, and a result after it
     offset  bytes by which the first element is shifted from an address aligned to 256 bytes
     behind  bytes that follow the data, where guard bytes would be: a trap for a kernel that reads too far
     """

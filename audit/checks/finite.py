@@ -22,7 +22,7 @@ def _finite(view: View, step: Step) -> Result:
     meant = nonfinite_of(view.operator, view.case, step.inputs)
     for name, written in view.written(step).items():
         total += int(written.sum())
-        array = formats.decoded(view.buffers[name].dtype, view.array(step, name))
+        array = formats.stored_values(view.buffers[name].dtype, view.array(step, name))
         if array.dtype.kind != "f":
             continue
         bad = np.flatnonzero(written & ~np.isfinite(array) & ~meant[name])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,12 @@ from audit.cli.record_paths import page_name, record_paths
 from audit.cli.terminal import echo, echo_json
 from audit.compare.operator import compared
 from audit.compare.order import comparison
-from audit.compare.summary import comparison_json
+from audit.compare.output import comparison_json
 from audit.compare.text import describe_comparison
 from audit.errors import ToolMissing
 from audit.plan import Backend
 from audit.project import Project, Settings
+from audit.records.run import RunRecord
 from audit.records.sanitize import SanitizeRecord
 from audit.report import pages
 from audit.run import run
@@ -103,12 +106,23 @@ def command(**options: Any) -> None:
     Parameters are read from the sources. The function's file may also define reference(inputs), outputs(inputs) and
     launch(inputs); `docs/compare.md` has an example. Nothing else is needed, and no project.
     """
-    device, as_json, out = options["device"], options["as_json"], options["out"]
+    with contextlib.redirect_stdout(sys.stderr):  # what the user's file prints is no part of the answer
+        session, record, folder = _compared(options)
+    verdict = worst([record.summary.verdict, *([session.summary.verdict] if session else [])])
+    if options["as_json"]:
+        echo_json({**comparison_json(record, session, verdict), "evidence": str(folder), "page": page_name(folder)})
+    else:
+        echo(f"{describe_comparison(record, session, verdict)}\n{record_paths(folder)}")
+    raise click.exceptions.Exit(CODES[verdict])
+
+
+def _compared(options: Mapping[str, Any]) -> tuple[SanitizeRecord | None, RunRecord, Path]:
+    """Run both kernels, and the sanitizers before them if they are asked for."""
     order = comparison(options)
-    runs = out or Path("runs").resolve()
+    runs = options["out"] or Path("runs").resolve()
     operator = compared(order)
     project = Project.of(order.root, Settings(reports=str(runs / "sanitizers")), operator, order.hooks.file)
-    backend, arch = _machine(device)
+    backend, arch = _machine(options["device"])
     seeds = options["seeds"] or (_SEEDS if order.hooks.draws else _SEEDS[:1])
     selection = planning.Selection(seeds=seeds)
     plan = planning.make_plan(
@@ -120,12 +134,7 @@ def command(**options: Any) -> None:
     )
     with Progress(plan.shape, plan.audits) as progress:
         record, folder = run(project, plan, runs, words, on_audit=progress.advance)
-    verdict = worst([record.summary.verdict, *([session.summary.verdict] if session else [])])
-    if as_json:
-        echo_json({**comparison_json(record, session, verdict), "evidence": str(folder), "page": page_name(folder)})
-    else:
-        echo(f"{describe_comparison(record, session, verdict)}\n{record_paths(folder)}")
-    raise click.exceptions.Exit(CODES[verdict])
+    return session, record, folder
 
 
 def _machine(device: Backend | None) -> tuple[Backend, str]:

@@ -8,9 +8,12 @@ import click
 
 from audit.checks.result import worst
 from audit.cli import options
+from audit.cli.compared_project import is_comparison, project_of_comparison
 from audit.cli.exit_codes import CODES
 from audit.cli.terminal import echo, echo_json
-from audit.project import find_project
+from audit.errors import EvidenceError
+from audit.project import Project, find_project
+from audit.records.kinds import load_record
 from audit.records.signature import require_signers
 from audit.records.verify import Verification, find_records, verify
 
@@ -35,10 +38,10 @@ def command(paths: tuple[Path, ...], signers: Path | None, project_folder: Path,
     Exit 0 if all records are, 1 if one was altered, contradicts itself or has a wrong signature, 3 if one is
     incomplete, stale (the changed files are named) or, with --signed-by, not signed.
     """
-    project = find_project(project_folder)
     if signers is not None:
         require_signers(signers)
-    verifications = [verify(home, project, signers) for path in paths for home in find_records(path)]
+    homes = [home for path in paths for home in find_records(path)]
+    verifications = [verify(home, _project(home, project_folder), signers) for home in homes]
     verdict = worst([one.verdict for one in verifications])
     if as_json:
         found = {"verdict": verdict, "evidence": [_json(one) for one in verifications]}
@@ -47,6 +50,17 @@ def command(paths: tuple[Path, ...], signers: Path | None, project_folder: Path,
         for one in verifications:
             echo(_text(one))
     raise click.exceptions.Exit(CODES[verdict])
+
+
+def _project(home: Path, folder: Path) -> Project:
+    """The project in the folder; a comparison has one of its own, which its record names."""
+    try:
+        record = load_record(home)
+    except EvidenceError:  # `verify` says what is wrong with it
+        record = None
+    if record is not None and is_comparison(record):
+        return project_of_comparison(record, home, folder)
+    return find_project(folder)
 
 
 def _text(one: Verification) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from audit import formats
 from audit.compare.parameters import Parameter
 from audit.compare.signature import Signature
-from audit.compare.sizes import Room, model_of, shape_of
+from audit.compare.sizes import Room, sample_of, shape_of
 from audit.compare.types import Element, element_of, interchangeable, scalar_dtype
 from audit.compare.values import Values
 from audit.declaration import came
@@ -75,12 +75,12 @@ def _buffer(
             else f"what does {name} ({first.spelled}) hold? Return an array from inputs(), or None for a null pointer"
         )
         raise PlanError(question)
-    sample = value if room is None else model_of(room, values)
+    sample = value if room is None else sample_of(room, values)
     elements = [element_of(one, sample) for one in declared]
     element = _agreed(name, declared, elements)
-    role: Role = ("inout" if written else "in") if room is None else "workspace" if workspace and not output else "out"
-    option = "--workspace" if role == "workspace" else "--output"
-    shape = np.shape(value) if room is None else shape_of(room, element.lanes, values, option)
+    role: Role = ("inout" if written else "in") if room is None else "scratch" if workspace and not output else "out"
+    option = "--workspace" if role == "scratch" else "--output"
+    shape = tuple(np.shape(np.asarray(value))) if room is None else shape_of(room, element.lanes, values, option)
     dims = " ".join(f"{names.get(size, f'd{at}')}={size}" for at, size in enumerate(shape)) or "one=1"
     return Buffer(name, element.dtype, _distinct(dims), role)
 
@@ -114,14 +114,15 @@ def scalar_for(parameter: Parameter, value: Any) -> np.generic:
         raise PlanError(f"{what}: a launch cannot pass this type by value; make it a float, or put it into a buffer")
     if kind.kind == "f":
         with np.errstate(over="ignore"):
-            cast = kind.type(value)
-        if np.isinf(cast) and not np.isinf(np.float64(value)):
+            cast: np.generic = kind.type(value)
+        if np.isinf(float(cast)) and not np.isinf(np.float64(value)):
             raise PlanError(f"{what}: expected a value that fits, but got {came(value)}")
         return cast
     low, high = _range(name, parameter)
-    if value != value or value != np.floor(value) or not low <= value <= high:
+    if np.isnan(value) or value != np.floor(value) or not low <= value <= high:
         raise PlanError(f"{what}: expected an integer from {low} to {high}, but got {came(value)}")
-    return kind.type(int(value))
+    whole: np.generic = kind.type(int(value))
+    return whole
 
 
 def _of_unknown_type(what: str, value: Any) -> np.generic:
@@ -157,7 +158,7 @@ def fitted(where: str, buffer: Buffer, value: Array) -> Array:
         cast = given.astype(kind)
         if np.array_equal(cast.astype(object), given.astype(object)):
             return np.ascontiguousarray(cast)
-    elif cast is not None and np.array_equal(formats.decoded(buffer.dtype, cast).astype(np.float64), given):
+    elif cast is not None and np.array_equal(formats.stored_values(buffer.dtype, cast).astype(np.float64), given):
         return cast
     held = "floating-point numbers" if floating else f"integers that fit {buffer.dtype}"
     raise ProjectError(f"{where}[{buffer.name!r}]: expected {held}, but got {came(given)}{_misfit(given, kind)}")

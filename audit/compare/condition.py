@@ -44,19 +44,22 @@ def _word(word: str) -> str:
 
 
 def _value(node: ast.AST) -> int:
+    value = 0
     match node:
         case ast.Constant(value=int(number)):
-            return number
+            value = number
         case ast.BoolOp(op=ast.And(), values=values):
-            return int(all([_value(value) for value in values]))
+            value = int(all(_value(one) for one in values))
         case ast.BoolOp(values=values):
-            return int(any([_value(value) for value in values]))
+            value = int(any(_value(one) for one in values))
         case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return int(not _value(operand))
+            value = int(not _value(operand))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_value(operand)
+            value = -_value(operand)
         case ast.BinOp(left=left, op=mark, right=right) if type(mark) in _BINARY:
-            return _BINARY[type(mark)](_value(left), _value(right))
+            value = _BINARY[type(mark)](_value(left), _value(right))
         case ast.Compare(left=left, ops=[mark], comparators=[right]) if type(mark) in _COMPARED:
-            return int(_COMPARED[type(mark)](_value(left), _value(right)))
-    raise ValueError("an expression that is not understood")
+            value = int(_COMPARED[type(mark)](_value(left), _value(right)))
+        case _:
+            raise ValueError("an expression that is not understood")
+    return value

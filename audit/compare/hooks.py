@@ -14,8 +14,8 @@ import numpy as np
 from audit.compare.values import Values, checked
 from audit.errors import AuditError, PlanError, ProjectError
 from audit.hooks import is_interruption, leave_if_forked, project_line
-from audit.opened_files import while_a_hook_runs
 from audit.project import load_file
+from audit.project_reads import while_a_hook_runs
 
 OTHERS = ("reference", "outputs", "launch", "new_launch")
 

@@ -17,12 +17,11 @@ from audit.compare.signature import Signature, signature_of
 from audit.compare.sizes import Room, extents
 from audit.compare.values import Values, checked
 from audit.errors import PlanError, ProjectError
+from audit.report.pair_figures import NEW, OLD
 from audit.spec import Arg, Array, Buffer, Case, Inputs, Launch, Operator, Reference, Source, Variant
 
-OLD, NEW = "old", "new"
 
-
-class Side(msgspec.Struct, frozen=True):
+class ComparedKernel(msgspec.Struct, frozen=True):
     """One of the two kernels: where it is, and how it is launched. Words are as the command line gives them."""
 
     name: str
@@ -44,8 +43,8 @@ class Comparison(msgspec.Struct, frozen=True):
     """Everything that `audit compare` is given."""
 
     root: Path
-    old: Side
-    new: Side
+    old: ComparedKernel
+    new: ComparedKernel
     hooks: Hooks
     outputs: dict[str, Room] = {}
     workspaces: dict[str, Room] = {}
@@ -82,6 +81,7 @@ def compared(order: Comparison) -> Operator:
             "expected a buffer that the kernels write, but got none: every pointer is const, null or scratch memory; "
             "without a result there is nothing to compare"
         )
+    made.clear()  # a case reads its own files, which its record keeps
     references = _references(order, buffers, values)
     return Operator(
         name,
@@ -94,10 +94,13 @@ def compared(order: Comparison) -> Operator:
         ],
         references=references,
         measured={one: one for one in written} if references else {},
+        nonfinite=lambda _case, _inputs: dict.fromkeys(
+            written, np.array(True)
+        ),  # where OLD has a NaN, NEW needs the same
     )
 
 
-def _signature(order: Comparison, side: Side) -> Signature:
+def _signature(order: Comparison, side: ComparedKernel) -> Signature:
     source = preprocess(order.root / side.path, side.defines)
     option = "--new-entry" if side.name == NEW and side.entry != order.old.entry else "--entry"
     found = signature_of(source, side.entry, f"{side.label} ({side.path})", option)
@@ -139,7 +142,7 @@ def _require_everything(order: Comparison, signatures: Mapping[str, Signature], 
     raise PlanError(f"the sources and {order.hooks.file.name} do not say everything:{listed}")
 
 
-def _missing(order: Comparison, side: Side, signature: Signature, values: Values) -> Iterator[str]:
+def _missing(order: Comparison, side: ComparedKernel, signature: Signature, values: Values) -> Iterator[str]:
     for one in signature.parameters:
         if not one.pointer and one.name not in values:
             yield f"what is {one.name} ({one.spelled})? Return a number from inputs()"
@@ -167,7 +170,7 @@ def _renaming(signatures: Mapping[str, Signature]) -> list[str]:
 
 
 def _variant(
-    order: Comparison, side: Side, signature: Signature, values: Callable[[Case], Values], parent: str | None
+    order: Comparison, side: ComparedKernel, signature: Signature, values: Callable[[Case], Values], parent: str | None
 ) -> Variant:
     def launches(case: Case) -> list[Launch]:
         given = values(case)
@@ -208,7 +211,7 @@ def _references(
         given = dict(values(case))
         listed = {one.name: one for one in buffers(case)}
         for name, stored in inputs.items():
-            array = formats.decoded(listed[name].dtype, np.array(stored)) if name in listed else np.array(stored)
+            array = formats.stored_values(listed[name].dtype, np.array(stored)) if name in listed else np.array(stored)
             given[name] = array.astype(np.float64) if array.dtype.kind == "f" else array
         found = checked(where, asked(where, reference, given))
         results = {one.name: one.shape(case) for one in listed.values() if one.role in ("out", "inout")}

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from audit.compare.hooks import load_hooks, split_words
-from audit.compare.operator import NEW, OLD, Comparison, Side
+from audit.compare.operator import ComparedKernel, Comparison
 from audit.compare.preprocess import preprocess
 from audit.compare.sizes import rooms
 from audit.errors import PlanError
+from audit.report.pair_figures import NEW, OLD
 
 
 def comparison(options: Mapping[str, Any]) -> Comparison:
@@ -28,7 +29,7 @@ def comparison(options: Mapping[str, Any]) -> Comparison:
     shared = options["new_shared"] if options["new_shared"] is not None else options["shared"]
     return Comparison(
         root,
-        Side(
+        ComparedKernel(
             OLD,
             _below(root, old),
             options["entry"],
@@ -37,7 +38,7 @@ def comparison(options: Mapping[str, Any]) -> Comparison:
             options["shared"],
             defines,
         ),
-        Side(
+        ComparedKernel(
             NEW,
             _below(root, new),
             options["new_entry"] or options["entry"],

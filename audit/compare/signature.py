@@ -27,7 +27,7 @@ class TemplateParameter(msgspec.Struct, frozen=True):
     pack: bool = False
 
 
-class Kernel(msgspec.Struct, frozen=True):
+class KernelDeclaration(msgspec.Struct, frozen=True):
     """One kernel as its source declares it: the scope that it lies in, and the words of each parameter."""
 
     scope: str
@@ -62,7 +62,7 @@ class Signature(msgspec.Struct, frozen=True):
 class Declarations(msgspec.Struct, frozen=True):
     """What a source declares: kernels, and types under another name."""
 
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[KernelDeclaration, ...]
     aliases: Mapping[str, Words]
 
 
@@ -71,7 +71,7 @@ def signature_of(source: Preprocessed, entry: str, file: str, option: str = "--e
 
     Raises PlanError where the source has no such kernel, more than one, or where template arguments are missing.
     """
-    found = declarations(source.tokens)
+    found = declared_kernels(source.tokens)
     name, given = _name_and_arguments(entry)
     kernel = _chosen(found.kernels, name, file, option)
     bound, arguments = _bound(kernel, given, option)
@@ -81,9 +81,9 @@ def signature_of(source: Preprocessed, entry: str, file: str, option: str = "--e
     return Signature(f"{kernel.qualified}{arguments}", kernel.name, parameters)
 
 
-def declarations(words: Sequence[Token]) -> Declarations:
+def declared_kernels(words: Sequence[Token]) -> Declarations:
     """All kernels in the order of the source, each once, a definition before its forward declaration."""
-    kernels: dict[tuple[object, ...], Kernel] = {}
+    kernels: dict[tuple[object, ...], KernelDeclaration] = {}
     aliases: dict[str, Words] = {}
     for kernel in _walk(words, aliases):
         types = tuple(parameter(each, 0, {}).spelled for each in kernel.declared)
@@ -92,7 +92,7 @@ def declarations(words: Sequence[Token]) -> Declarations:
     return Declarations(tuple(kernels.values()), aliases)
 
 
-def _merged(first: Kernel, again: Kernel) -> Kernel:
+def _merged(first: KernelDeclaration, again: KernelDeclaration) -> KernelDeclaration:
     """Two declarations of one kernel: the words of the definition, and the defaults of both."""
     kept = again if again.defined and not first.defined else first
     if kept.template is None or first.template is None or again.template is None:
@@ -104,7 +104,7 @@ def _merged(first: Kernel, again: Kernel) -> Kernel:
     return msgspec.structs.replace(kept, template=template)
 
 
-def _walk(words: Sequence[Token], aliases: dict[str, Words]) -> Iterator[Kernel]:
+def _walk(words: Sequence[Token], aliases: dict[str, Words]) -> Iterator[KernelDeclaration]:
     scopes: list[str] = []
     template: tuple[TemplateParameter, ...] | None = None
     index = 0
@@ -128,7 +128,7 @@ def _walk(words: Sequence[Token], aliases: dict[str, Words]) -> Iterator[Kernel]
                 declared = tuple(tuple(each.text for each in one) for one in parts(words[opening + 1 : close]))
                 declared = () if declared == (("void",),) else declared
                 is_body = bool(defined) and defined[0].text == "{"
-                yield Kernel(scope, words[opening - 1].text, template, declared, is_body)
+                yield KernelDeclaration(scope, words[opening - 1].text, template, declared, is_body)
                 index, template = close, None
         elif word in ("using", "typedef") and template is None:
             aliases.update(_alias(_until(words, index, ";")))
@@ -144,7 +144,7 @@ def _walk(words: Sequence[Token], aliases: dict[str, Words]) -> Iterator[Kernel]
         index += 1
 
 
-def _chosen(kernels: Sequence[Kernel], name: str, file: str, option: str) -> Kernel:
+def _chosen(kernels: Sequence[KernelDeclaration], name: str, file: str, option: str) -> KernelDeclaration:
     if not kernels:
         raise PlanError(
             f"{file}: expected a kernel (a function marked __global__), but the file defines none; "
@@ -175,7 +175,7 @@ def _name_and_arguments(entry: str) -> tuple[str, list[Words] | None]:
     return name.removeprefix("::"), [tuple(word.text for word in one) for one in parts(inner)]
 
 
-def _bound(kernel: Kernel, given: list[Words] | None, option: str) -> tuple[dict[str, Words], str]:
+def _bound(kernel: KernelDeclaration, given: list[Words] | None, option: str) -> tuple[dict[str, Words], str]:
     """Template parameter -> its argument, and the arguments as the entry is to be written."""
     template = kernel.template
     wanted = f"{kernel.qualified}<{', '.join(f'{one.kind} {one.name}' for one in template or ())}>"
@@ -207,7 +207,7 @@ def _joined(words: Words) -> str:
     return text
 
 
-def _example(kernel: Kernel) -> str:
+def _example(kernel: KernelDeclaration) -> str:
     template = kernel.template or ()
     return f"{kernel.qualified}<{', '.join('float' if _is_type(one) else '128' for one in template)}>"
 

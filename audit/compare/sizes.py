@@ -16,7 +16,7 @@ from audit.errors import PlanError
 class Room(msgspec.Struct, frozen=True):
     """The size of a buffer that is only written.
 
-    extents   as for `extents`, in elements of the type that OLD declares; the name of one buffer means its shape and type
+    extents   as for `extents`, in elements of the type that OLD declares; or the name of a buffer that it is like
     sample    an array of its shape and type, instead
     """
 
@@ -39,16 +39,18 @@ def rooms(option: str, words: Sequence[str]) -> dict[str, Room]:
 
 def shape_of(room: Room, lanes: int, values: Values, option: str) -> tuple[int, ...]:
     """The shape of a buffer. Raises PlanError for words that are no size."""
-    if (other := model_of(room, values)) is not None:
+    if (other := sample_of(room, values)) is not None:
         return tuple(np.shape(other))
     shape = extents(f"{option} {room.name}", room.extents, values)
     return shape if lanes == 1 else (*shape, lanes)
 
 
-def model_of(room: Room, values: Values) -> Any:
+def sample_of(room: Room, values: Values) -> Any:
     """The array whose shape and type a buffer has; None where its size is in numbers."""
+    if room.sample is not None:
+        return room.sample
     named = values.get(room.extents[0]) if len(room.extents) == 1 else None
-    return room.sample if room.sample is not None else named if np.ndim(named) > 0 else None
+    return named if isinstance(named, np.ndarray) else None
 
 
 def extents(option: str, words: Sequence[str], values: Values) -> tuple[int, ...]:

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from audit.checks.difference import amount, ulp_text
 from audit.checks.result import Verdict
-from audit.compare.operator import NEW, OLD
-from audit.compare.summary import KernelError, kernel_errors
-from audit.records.run import RunRecord, findings
+from audit.records.run import CheckFinding, RunRecord, findings
 from audit.records.sanitize import SanitizeRecord
+from audit.report.pair_figures import NEW, OLD, KernelError, kernel_errors
 
 _SHOWN = 12
 
@@ -17,13 +16,7 @@ _SHOWN = 12
 def describe_comparison(record: RunRecord, session: SanitizeRecord | None, verdict: Verdict) -> str:
     """The lines that `audit compare` prints above the paths of its record."""
     lines = [f"{verdict}: {record.plan.operator}: {_sentence(record)}", *_error_table(record)]
-    others = [one for one in findings(record) if one.result.check != "bytes"]
-    for finding in others[:_SHOWN]:
-        lines.append(
-            f"{finding.result.verdict:12} {finding.result.check}: {finding.scope}\n{'':13}{finding.result.detail}"
-        )
-    if len(others) > _SHOWN:
-        lines.append(f"{'':13}{len(others) - _SHOWN} more findings: see the report")
+    lines += _findings(record)
     notes = dict.fromkeys(note.detail for audit in record.audits for note in audit.notes)
     lines += [f"{'note':12} {detail}" for detail in list(notes)[:_SHOWN]]
     if session:
@@ -33,6 +26,21 @@ def describe_comparison(record: RunRecord, session: SanitizeRecord | None, verdi
             f"{summary.inconclusive} inconclusive; {summary.canaries_found} of {summary.canaries} canaries found"
         )
     return "\n".join(lines)
+
+
+def _findings(record: RunRecord) -> Iterator[str]:
+    """What was found beside other bytes: each check of each kernel once, with its first case."""
+    found: dict[tuple[str, str], list[CheckFinding]] = {}
+    for one in findings(record):
+        if one.result.check != "bytes":
+            found.setdefault((one.result.check, one.audit.variant), []).append(one)
+    for each in list(found.values())[:_SHOWN]:
+        first = each[0]
+        more = f" and {len(each) - 1} more" if len(each) > 1 else ""
+        detail = first.result.detail.replace("\n", f"\n{'':13}")
+        yield f"{first.result.verdict:12} {first.result.check}: {first.scope}{more}\n{'':13}{detail}"
+    if len(found) > _SHOWN:
+        yield f"{'':13}{len(found) - _SHOWN} more findings: see the report"
 
 
 def _sentence(record: RunRecord) -> str:
@@ -48,10 +56,11 @@ def _sentence(record: RunRecord) -> str:
         most = max(wrong, key=lambda pair: sum(one.differing for one in pair[1].largest))[1]
         share = f"{most.detail.partition(' differ')[0]}" if " of " in most.detail.partition(" differ")[0] else ""
         in_cases = f"in {len({case for case, _ in wrong})} of {cases}"
-        words = ", ".join(
+        return ", ".join(
             filter(None, (f"{names} differs from {OLD} {in_cases}", amount(largest), share and f"{share} differ"))
         )
-        return words
+    if any(result.check == "identity" and result.verdict == "fail" for _, result in results):
+        return f"{NEW} is {OLD}: the same machine code, launched in the same way, so nothing was compared"
     if compared and all(result.verdict == "pass" for _, result in compared):
         return f"every byte is that of {OLD}, in {cases}"
     return f"{NEW} was not compared with {OLD}"

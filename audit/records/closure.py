@@ -148,9 +148,15 @@ def _packages(root: Path, path: Path) -> Iterator[Path]:
 
 
 def _imported(root: Path, path: Path, content: bytes) -> Iterator[Path]:
-    """The files that the relative imports of a module may name; those that do not exist are left out later."""
+    """The files that the imports of a module may name, beside it or relative; those that do not exist are left out
+    later."""
     for node in ast.walk(ast.parse(content)):
-        if not isinstance(node, ast.ImportFrom) or node.level == 0:
+        if isinstance(node, ast.Import):
+            yield from (path.parent / f"{name.name}.py" for name in node.names)
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        if node.level == 0:
+            yield path.parent / f"{node.module}.py"
             continue
         base = path.parent
         for _ in range(node.level - 1):

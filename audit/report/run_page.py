@@ -19,6 +19,7 @@ from audit.report.attachments import Attachment
 from audit.report.case_rows import CaseRows
 from audit.report.conditions import MEANINGS, RunCondition, count_conditions, run_conditions
 from audit.report.failures import FindingView
+from audit.report.pair_figures import pair_figures
 from audit.report.point import NamedPoint, Point, badness
 from audit.report.project_context import ClosedVariant, ProjectContext, project_context
 from audit.report.template import template
@@ -91,6 +92,7 @@ def render(
         evidence=evidence,
         summary=evidence.summary,
         conditions=found,
+        pair=pair_figures(evidence),
         counted=count_conditions(found),
         failures=shown,
         all_findings=len(findings(evidence)),

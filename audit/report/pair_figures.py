@@ -1,17 +1,18 @@
-"""A comparison in figures: how far the new kernel is from the old one, buffer by buffer, and how far each is from FP64."""
+"""Two kernels in figures: how far the new one is from the old one, and how far each is from FP64."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
-from audit.checks.result import Figure, LargestDifference, Verdict
-from audit.compare.operator import NEW, OLD
+from audit.checks.result import Figure, LargestDifference
 from audit.metrics import Metric
-from audit.records.run import RunRecord, findings
-from audit.records.sanitize import SanitizeRecord
+from audit.records.run import RunRecord
+
+OLD, NEW = "old", "new"
+"""The variants of a comparison."""
+_COMMAND = "audit compare "
 
 
 class BufferDifference(msgspec.Struct, frozen=True):
@@ -36,6 +37,21 @@ class KernelError(msgspec.Struct, frozen=True):
     relative_l2: Figure
     ulp: int | None  # of the buffer's type, from FP64 rounded to it
     median_ulp: int | None
+
+
+class PairFigures(msgspec.Struct, frozen=True):
+    """Both tables of a comparison."""
+
+    differences: list[BufferDifference]
+    errors: list[KernelError]
+
+
+def pair_figures(record: RunRecord) -> PairFigures | None:
+    """The figures of a comparison; None for a record of any other command, or without figures."""
+    if not record.command.startswith(_COMMAND):
+        return None
+    found = PairFigures(differences(record), kernel_errors(record))
+    return found if found.differences or found.errors else None
 
 
 def differences(record: RunRecord) -> list[BufferDifference]:
@@ -95,38 +111,3 @@ def _error(name: str, kernel: str, metrics: Sequence[Metric]) -> KernelError:
 def _worst(figures: Sequence[Figure]) -> Figure:
     """The largest; a NaN counts as larger than any number."""
     return max(figures, key=lambda one: (one.value != one.value, one.value))
-
-
-def comparison_json(record: RunRecord, session: SanitizeRecord | None, verdict: Verdict) -> dict[str, Any]:
-    """What `audit compare --json` prints, without the paths."""
-    return {
-        "verdict": verdict,
-        "cases": [case.id for case in record.plan.cases],
-        "differences": [_plain(one) for one in differences(record)],
-        "errors": [_plain(one) for one in kernel_errors(record)],
-        "findings": [
-            {
-                "check": finding.result.check,
-                "kernel": finding.audit.variant,
-                "case": finding.audit.case,
-                "steps": finding.steps,
-                "verdict": finding.result.verdict,
-                "detail": finding.result.detail,
-                "where": finding.result.where,
-            }
-            for finding in findings(record)
-        ],
-        "notes": list(dict.fromkeys(note.detail for audit in record.audits for note in audit.notes)),
-        "sanitizers": session.summary if session else None,
-    }
-
-
-def _plain(one: msgspec.Struct) -> dict[str, Any]:
-    """Figures as numbers; one that JSON has no number for, as text."""
-    fields = msgspec.structs.asdict(one)
-    return {name: _number(value) if isinstance(value, Figure) else value for name, value in fields.items()}
-
-
-def _number(figure: Figure) -> float | str:
-    finite = figure.value - figure.value == 0
-    return figure.value if finite else figure.text

@@ -267,11 +267,12 @@ std::uint64_t Block::collective(const Collective& collective, std::uint32_t mask
   return slot.result;
 }
 
-std::uint32_t Block::converge(Site site) {
+std::uint32_t Block::converge(Site site, bool whole) {
   before_effect();
   Warp& warp = warps_[current_ / kLanes];
   LaneSlot& slot = warp.slots[lane()];
   slot.site = site;
+  slot.whole = whole;
   warp.converging |= bit(lane());
   active_warps_ |= bit(current_ / kLanes);
   suspend();
@@ -293,13 +294,15 @@ std::uint32_t Block::part_of(std::uint32_t lanes) {
 // No lane of the warp can run. The lanes that called __activemask at one place are the active ones of a converged warp.
 void Block::release_converging(unsigned number) {
   Warp& warp = warps_[number];
-  const Site site = warp.slots[__builtin_ctz(warp.converging)].site;
+  const LaneSlot& first = warp.slots[__builtin_ctz(warp.converging)];
+  const Site site = first.site;
+  const bool whole = first.whole;
   std::uint32_t together = 0;
   for (unsigned other = 0; other < kLanes; ++other)
     if ((warp.converging & bit(other)) != 0 && same_site(warp.slots[other].site, site)) together |= bit(other);
   // A GPU may run the lanes of a branch in parts. With a random schedule it does, where other lanes are elsewhere or
-  // have returned.
-  if (random_ != 0 && together != warp.present) together = part_of(together);
+  // have returned. A coalesced group stays whole: its size is its own, and few programs expect several.
+  if (random_ != 0 && !whole && together != warp.present) together = part_of(together);
   for (unsigned other = 0; other < kLanes; ++other)
     if ((together & bit(other)) != 0) warp.slots[other].result = together;
   warp.converging &= ~together;

@@ -79,7 +79,7 @@ class Block : private Watch {  // a base class, so that an empty Watch takes no 
   unsigned barrier(Barrier kind, bool predicate, Site site);
   void named_barrier(const NamedCall& call);
   std::uint64_t collective(const Collective& collective, std::uint32_t mask, const LaneSlot& brought);
-  std::uint32_t converge(Site site);
+  std::uint32_t converge(Site site, bool whole);
   void after_atomic(bool contended, std::uint64_t place);
   unsigned lane() const { return current_ % kLanes; }
   SharedMemory& shared() { return shared_; }

@@ -86,9 +86,9 @@ std::uint64_t join_collective(const Collective& collective, std::uint32_t mask, 
   return current_block()->collective(collective, mask, brought);
 }
 
-std::uint32_t active_mask(Site site) {
+std::uint32_t active_mask(Site site, bool whole) {
   const Block::Inside inside(*current_block());
-  return current_block()->converge(site);
+  return current_block()->converge(site, whole);
 }
 
 void trap(Site site) {

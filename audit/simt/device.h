@@ -65,12 +65,13 @@ struct LaneSlot {
   std::uint64_t result;
   void* operands;
   Site site;
+  bool whole;  // in __activemask: never a part of the lanes that are there
 };
 
 constexpr std::uint32_t kFullMask = 0xFFFFFFFFU;
 
 std::uint64_t join_collective(const Collective& collective, std::uint32_t mask, const LaneSlot& brought);
-std::uint32_t active_mask(Site site);
+std::uint32_t active_mask(Site site, bool whole = false);
 unsigned current_lane();
 
 // Ends the run, as __trap() does.

@@ -16,7 +16,7 @@ NAMES = cli.list_commands(click.Context(cli))
 VERBS = {
     "Add", "Audit", "Check", "Compare", "Copy", "Generate", "Give", "Judge", "Keep", "List", "Look", "Model", "Open",
     "Plant", "Print", "Record", "Render", "Replace", "Require", "Run", "Show", "Sign", "Stop", "Time", "Try", "Use",
-    "Write", "Build",
+    "Write", "Build", "Match", "Take", "Define",
 }  # fmt: skip
 
 

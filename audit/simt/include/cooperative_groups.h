@@ -265,7 +265,9 @@ class coalesced_group : public thread_group {
   friend coalesced_group coalesced_threads(const char*, int);
 };
 
-inline coalesced_group coalesced_threads(SIMT_HERE) { return coalesced_group(__activemask(simt_file, simt_line)); }
+inline coalesced_group coalesced_threads(SIMT_HERE) {
+  return coalesced_group(simt::active_mask({simt_file, simt_line}, true));
+}
 
 template <unsigned Size>
 SIMT_UNSUPPORTED("tiled_partition of coalesced threads") simt::Unsupported tiled_partition(const coalesced_group&);

@@ -146,8 +146,8 @@ def encode_bf16(values: ArrayLike) -> NDArray[np.uint16]:
     """
     x = np.asarray(values)
     _require_float(x)
-    wide = x.astype(np.float64)
     with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
         exponent = np.maximum(np.frexp(np.where(np.isfinite(wide), wide, 0))[1], -125)  # subnormals keep their spacing
         rounded = np.ldexp(np.rint(np.ldexp(wide, 8 - exponent)), exponent - 8).astype(np.float32)
     codes = (rounded.view(np.uint32) >> 16).astype(np.uint16)

@@ -212,7 +212,8 @@ def _references(
         listed = {one.name: one for one in buffers(case)}
         for name, stored in inputs.items():
             array = formats.stored_values(listed[name].dtype, np.array(stored)) if name in listed else np.array(stored)
-            given[name] = array.astype(np.float64) if array.dtype.kind == "f" else array
+            with np.errstate(invalid="ignore"):  # a signalling NaN becomes a quiet one
+                given[name] = array.astype(np.float64) if array.dtype.kind == "f" else array
         found = checked(where, asked(where, reference, given))
         results = {one.name: one.shape(case) for one in listed.values() if one.role in ("out", "inout")}
         return {name: _result(where, results, name, value) for name, value in found.items()}

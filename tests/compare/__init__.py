@@ -1,0 +1,1 @@
+"""Two kernels compared without a project."""

@@ -20,6 +20,7 @@ from typing import IO
 import msgspec
 
 from audit.case import audit_case
+from audit.copies import without_copies
 from audit.errors import AuditError, ProjectError
 from audit.hooks import project_line
 from audit.plan import Plan, Selection, make_plan, planned_variants
@@ -178,7 +179,8 @@ def _audits(project: Project, plan: Plan, order: Order) -> tuple[Audit, ...]:
     narrowed = msgspec.structs.replace(
         plan, cases=(case,), variants=variants, pruned=plan.pruned or variants != plan.variants
     )
-    return audit_case(project, narrowed, case, threads=os.cpu_count() or 1).audits
+    audits = audit_case(project, narrowed, case, threads=os.cpu_count() or 1).audits
+    return without_copies(narrowed, audits) if len(plan.cases) == 1 else audits
 
 
 def main() -> None:

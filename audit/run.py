@@ -15,6 +15,7 @@ from audit.argument_pairs import indistinguishable
 from audit.backends import child, cuda
 from audit.case import CaseOutcome, audit_case
 from audit.checks import Result, worst
+from audit.copies import without_copies
 from audit.plan import Plan
 from audit.project import Project
 from audit.records import machine
@@ -44,7 +45,7 @@ def run(
     folder = draft(runs, plan)
     began = time.monotonic()
     outcomes = _all_cases(project, plan, on_audit, executor)
-    audits = tuple(audit for outcome in outcomes for audit in outcome.audits)
+    audits = without_copies(plan, [audit for outcome in outcomes for audit in outcome.audits])
     if not plan.pruned:
         audits = _with_unmeasured_bounds(project.operators[plan.operator], audits)
     cases = tuple(outcome.record for outcome in outcomes)

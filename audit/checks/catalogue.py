@@ -37,8 +37,8 @@ CATALOGUE: tuple[Check, ...] = (
     Check(
         "identity",
         identity,
-        "The binary that ran is the one that was built. Its launches differ from the parent's in their machine code, "
-        "configuration or arguments.",
+        "The binary that ran is the one that was built. In some case its launches differ from the parent's in their "
+        "machine code, configuration or arguments.",
     ),
     Check("bytes", bytes_, "Every bit that the parent writes, in outputs and workspaces, is the same."),
     Check(

@@ -15,8 +15,8 @@ from audit.checks.view import View
 def identity(view: View) -> Iterator[Result]:
     """The process hashes what it executes: its own program, or the cubin that it loads.
 
-    Parent and candidate may share a file, a kernel or a whole binary. They are one and the same only where all launches
-    of the case have the same machine code, configuration and arguments.
+    Parent and candidate may share a file, a kernel or a whole binary, and in some cases launch the very same. Where they
+    do in all cases of a plan, `audit.copies` makes a finding of it.
 
     The replay itself checks that every node of a captured graph is a function of the loaded cubin.
     """
@@ -42,16 +42,12 @@ def identity(view: View) -> Iterator[Result]:
         what = "sources" if other.key == build.key else "machine code, from other sources,"
         yield Result("identity", "pass", f"built from the same {what} as {view.parent.revision[:12]}")
         return
-    same = view.launched_code == view.parent.launched_code
-    yield Result(
-        "identity",
-        "fail" if same else "pass",
-        f"compared with itself: every launch of the parent {view.parent.variant.name} has the same machine code, "
-        "configuration and arguments"
-        if same
-        else f"ran the built binary {build.binary_sha256[:16]}; what it launches differs from the parent's in "
-        f"{_difference(view, view.parent)}",
-    )
+    ran = f"ran the built binary {build.binary_sha256[:16]}"
+    if view.launched_code == view.parent.launched_code:
+        yield Result("identity", "pass", f"{ran}, which in this case launches what {view.parent.variant.name} launches")
+        return
+    differs = _difference(view, view.parent)
+    yield Result("identity", "pass", f"{ran}; what it launches differs from the parent's in {differs}")
 
 
 def _difference(view: View, parent: View) -> str:

@@ -79,9 +79,16 @@ def contradictions(record: RunRecord, audit: Audit) -> Iterator[str]:
     if parent is None:
         return
     of_today = any(variant.label == planned.parent and not variant.revision for variant in record.plan.variants)
-    told_apart = any((result.check, result.verdict) == ("identity", "pass") for result in audit.results)
-    if of_today and told_apart and audit.launched_code and audit.launched_code == parent.launched_code:
-        yield f"what it launches is what {planned.parent} launches, with which it is compared"
+    passed = any((result.check, result.verdict) == ("identity", "pass") for result in audit.results)
+    if of_today and passed and _is_a_copy(record, planned.label, parent.variant):
+        yield f"in every case it launches what {planned.parent} launches, with which it is compared"
+
+
+def _is_a_copy(record: RunRecord, variant: str, parent: str) -> bool:
+    """Whether a variant launched in every case what its parent launched."""
+    code = {(audit.case, audit.variant): audit.launched_code for audit in record.audits}
+    mine = [(case, launched) for (case, name), launched in code.items() if name == variant]
+    return bool(mine) and all(launched and launched == code.get((case, parent)) for case, launched in mine)
 
 
 def _launch_counts(record: RunRecord, audit: Audit) -> Iterator[str]:

@@ -36,11 +36,11 @@ def test_another_binary_fails(control: View) -> None:
     assert result.detail.endswith(f"but the one that ran has {'0' * 16}")
 
 
-def test_a_parent_that_is_the_same_fails(fast: View) -> None:
+def test_a_variant_may_launch_in_one_case_what_its_parent_launches(fast: View) -> None:
     result = only(replace(fast, parent=fast))
-    assert result.verdict == "fail"
-    assert result.detail == (
-        "compared with itself: every launch of the parent fast has the same machine code, configuration and arguments"
+    assert (result.verdict, result.detail.partition(", ")[2]) == (
+        "pass",
+        "which in this case launches what fast launches",
     )
 
 
@@ -65,7 +65,7 @@ def test_machine_code_counts_and_not_its_name(fast: View) -> None:
     same = {"softmax_fast": "a" * 64, "copy": "a" * 64}
     one, other = build(fast), msgspec.structs.replace(build(fast), machine_code=same, binary_sha256="b")
     parent = replace(fast, build=msgspec.structs.replace(one, machine_code=same))
-    assert only(replace(renamed, build=other, parent=parent)).verdict == "fail"
+    assert only(replace(renamed, build=other, parent=parent)).detail.endswith("launches what fast launches")
     changed = msgspec.structs.replace(other, machine_code={"copy": "c" * 64})
     assert only(replace(renamed, build=changed, parent=parent)).detail.endswith("the machine code of 1 of 1")
 
@@ -91,7 +91,7 @@ def test_an_earlier_self_may_be_the_same(fast: View) -> None:
         "pass",
         "built from the same machine code, from other sources, as aaaaaaaaaaaa",
     )
-    assert only(replace(fast, parent=replace(fast, build=rebuilt))).verdict == "fail"
+    assert only(replace(fast, parent=replace(fast, build=rebuilt))).detail.endswith("launches what fast launches")
 
 
 def test_a_parent_that_was_not_built_is_inconclusive(fast: View) -> None:

@@ -1,39 +1,41 @@
-"""A variant that is its parent: in no case of a plan does it launch anything else.
+"""A variant that is its parent: from the same sources it launches nothing else, in no case of a plan.
 
-In one case a variant may well launch what its parent launches: it chooses between kernels by size, say. In all cases
-nothing was compared with anything.
+In one case a variant may well launch what its parent launches: it chooses between kernels by size, say. Other sources
+that give the same machine code were compared, with nothing to find; a note says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from audit.checks.result import Result, worst
+from audit.checks.result import Note, Result, worst
+from audit.compile.identity import BuildIdentity
 from audit.plan import Plan
-from audit.records.run import Audit
+from audit.records.run_schema import Audit, same_code, same_sources
+
+_WHAT = "every launch of the parent {} has the same machine code, configuration and arguments"
 
 
-def without_copies(plan: Plan, audits: Sequence[Audit]) -> tuple[Audit, ...]:
-    """The audits of a plan; `identity` fails in those of each variant that launches the very same in all its cases."""
-    code = {(audit.case, audit.variant): audit.launched_code for audit in audits}
-    copies = {}
-    for variant in plan.variants:
-        parent = next((one for one in plan.variants if one.label == variant.parent), None)
-        mine = [audit for audit in audits if audit.variant == variant.label]
-        if parent is None or parent.revision or not mine:
-            continue
-        if all(one.launched_code and one.launched_code == code.get((one.case, parent.label)) for one in mine):
-            copies[variant.label] = parent.label
-    return tuple(_marked(audit, copies[audit.variant]) if audit.variant in copies else audit for audit in audits)
+def without_copies(plan: Plan, audits: Sequence[Audit], builds: Mapping[str, BuildIdentity]) -> tuple[Audit, ...]:
+    """The audits of a plan; `identity` fails in those of each variant that is its parent in all its cases."""
+    marked = []
+    parents = {one.label: one.parent for one in plan.variants}
+    past = {one.label for one in plan.variants if one.revision}
+    for audit in audits:
+        parent = parents.get(audit.variant)
+        if parent is None or parent in past or not same_code(audits, audit.variant, parent):
+            marked.append(audit)
+        elif same_sources(audits, builds, audit.variant, parent):
+            marked.append(_failed(audit, f"compared with itself: in every case, {_WHAT.format(parent)}"))
+        else:
+            note = Note("identity", f"other sources, but in every case {_WHAT.format(parent)}")
+            marked.append(msgspec.structs.replace(audit, notes=(*audit.notes, note)))
+    return tuple(marked)
 
 
-def _marked(audit: Audit, parent: str) -> Audit:
-    detail = (
-        f"compared with itself: in every case, every launch of the parent {parent} has the same machine code, "
-        "configuration and arguments"
-    )
+def _failed(audit: Audit, detail: str) -> Audit:
     results = tuple(
         Result("identity", "fail", detail) if result.check == "identity" else result for result in audit.results
     )

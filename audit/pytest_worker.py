@@ -179,8 +179,10 @@ def _audits(project: Project, plan: Plan, order: Order) -> tuple[Audit, ...]:
     narrowed = msgspec.structs.replace(
         plan, cases=(case,), variants=variants, pruned=plan.pruned or variants != plan.variants
     )
-    audits = audit_case(project, narrowed, case, threads=os.cpu_count() or 1).audits
-    return without_copies(narrowed, audits) if len(plan.cases) == 1 else audits
+    outcome = audit_case(project, narrowed, case, threads=os.cpu_count() or 1)
+    if len(plan.cases) > 1:
+        return outcome.audits
+    return without_copies(narrowed, outcome.audits, outcome.builds)
 
 
 def main() -> None:

@@ -45,7 +45,8 @@ def run(
     folder = draft(runs, plan)
     began = time.monotonic()
     outcomes = _all_cases(project, plan, on_audit, executor)
-    audits = without_copies(plan, [audit for outcome in outcomes for audit in outcome.audits])
+    builds = {key: build for outcome in outcomes for key, build in outcome.builds.items()}
+    audits = without_copies(plan, [audit for outcome in outcomes for audit in outcome.audits], builds)
     if not plan.pruned:
         audits = _with_unmeasured_bounds(project.operators[plan.operator], audits)
     cases = tuple(outcome.record for outcome in outcomes)
@@ -59,7 +60,7 @@ def run(
         commit=machine.commit(project.root),
         plan=plan,
         machine=machine.describe_machine(cuda.require_device().described() if plan.backend == "cuda" else None),
-        builds={key: build for outcome in outcomes for key, build in outcome.builds.items()},
+        builds=builds,
         cases=cases,
         audits=audits,
         exposures=exposures,

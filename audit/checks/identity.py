@@ -15,8 +15,8 @@ from audit.checks.view import View
 def identity(view: View) -> Iterator[Result]:
     """The process hashes what it executes: its own program, or the cubin that it loads.
 
-    Parent and candidate may share a file, a kernel or a whole binary, and in some cases launch the very same. Where they
-    do in all cases of a plan, `audit.copies` makes a finding of it.
+    Parent and candidate may share a file, a kernel or a whole binary, and in some cases launch the very same. What they
+    do in all cases of a plan is left to `audit.copies`.
 
     The replay itself checks that every node of a captured graph is a function of the loaded cubin.
     """

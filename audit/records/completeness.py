@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 
 from audit.checks.result import Figure, Result
-from audit.records.run_schema import LAUNCHES_SINCE, Audit, CaseRecord, RunRecord
+from audit.records.run_schema import LAUNCHES_SINCE, Audit, CaseRecord, RunRecord, same_code, same_sources
 
 _EACH_STEP = ("workspace", "inputs", "finite")
 _COUNTED = ("bytes", "workspace", "guards", "inputs", "finite", "repeat", "graph", "host")
@@ -85,10 +85,7 @@ def contradictions(record: RunRecord, audit: Audit) -> Iterator[str]:
 
 
 def _is_a_copy(record: RunRecord, variant: str, parent: str) -> bool:
-    """Whether a variant launched in every case what its parent launched."""
-    code = {(audit.case, audit.variant): audit.launched_code for audit in record.audits}
-    mine = [(case, launched) for (case, name), launched in code.items() if name == variant]
-    return bool(mine) and all(launched and launched == code.get((case, parent)) for case, launched in mine)
+    return same_code(record.audits, variant, parent) and same_sources(record.audits, record.builds, variant, parent)
 
 
 def _launch_counts(record: RunRecord, audit: Audit) -> Iterator[str]:

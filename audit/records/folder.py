@@ -31,7 +31,7 @@ from audit.records.packing import SIZE_LIMIT
 REPORT, SUMS = "report.html", "SHA256SUMS"
 _LINE = re.compile(rb"(?P<digest>[0-9a-f]{64})  (?P<name>[^\n\0]+)")
 _RENDERED = re.compile(r"report\.html|(?:errors|metrics|cases|inputs)-(?P<digest>[0-9a-f]{16})\.csv")
-_MARKS = (SUMS, "statement.json", "plan.json", "evidence.json", "sanitize.json", "bench.json")
+_MARKS = (SUMS, "statement.json", "plan.json", "evidence.json", "sanitize.json", "bench.json", "survey.json")
 _NAMES_TRIED = 100
 _LINE_SHOWN = 2000
 MOST_LISTED = 2**20

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 
 from audit.checks.result import Note, Result, Verdict
@@ -108,3 +110,21 @@ def summarize_run(
         vacuous,
         indistinguishable,
     )
+
+
+def same_code(audits: Sequence[Audit], variant: str, parent: str) -> bool:
+    """Whether a variant launched, in every case that ran, exactly what its parent launched."""
+    code = {(audit.case, audit.variant): audit.launched_code for audit in audits}
+    mine = [(case, launched) for (case, name), launched in code.items() if name == variant]
+    return bool(mine) and all(launched and launched == code.get((case, parent)) for case, launched in mine)
+
+
+def same_sources(audits: Sequence[Audit], builds: Mapping[str, BuildIdentity], variant: str, parent: str) -> bool:
+    """Whether both were built from files of the same contents."""
+    return _contents(audits, builds, variant) == _contents(audits, builds, parent)
+
+
+def _contents(audits: Sequence[Audit], builds: Mapping[str, BuildIdentity], variant: str) -> set[str]:
+    """The digests of all files that a variant was built from."""
+    used = {audit.build for audit in audits if audit.variant == variant}
+    return {digest for key, build in builds.items() if key in used for digest in build.sources.values()}

@@ -60,6 +60,7 @@ extern "C" __global__ void NAME(const float* x, TYPE* w, float* y, int n) {
 """
 C_TYPES = {
     "f16": "__half", "f32": "float", "f64": "double", "e4m3": "unsigned char", "u8": "unsigned char", "i32": "int",
+    "bf16": "unsigned short", "i8": "signed char", "i16": "short", "u16": "unsigned short",
     "u32": "unsigned", "i64": "long long", "u64": "unsigned long long",
 }  # fmt: skip
 RESTORED = '\n    steps=lambda c, x: {"live": {}, "restore": {}},'

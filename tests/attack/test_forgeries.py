@@ -86,7 +86,9 @@ def planned(**changes: object) -> Forge:
 
 def same_launches(record: RunRecord) -> RunRecord:
     first = record.audits[0].launched_code
-    return each_audit(lambda audit: msgspec.structs.replace(audit, launched_code=first))(record)
+    sources = next(iter(record.builds.values())).sources
+    alike = each_audit(lambda audit: msgspec.structs.replace(audit, launched_code=first))(record)
+    return builds(sources=sources)(alike)
 
 
 def a_parent_that_is_gone(record: RunRecord) -> RunRecord:

@@ -121,6 +121,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def project(made: Path) -> Project:
+    (made / "gate.toml").write_bytes(BASELINE)  # a test of its reader may have left another
     return find_project(made)
 
 
@@ -246,6 +247,8 @@ def kept(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for words in (["run", "--axis", "n=33"], ["sanitize", "--tool", "synccheck"]):
         command = [sys.executable, "-m", "audit", *words, "--project", made, "--out", runs]
         subprocess.run(command, capture_output=True, check=False)
+    survey = [sys.executable, "-m", "audit", "survey", "--project", made, "--out", runs]
+    subprocess.run(survey, capture_output=True, check=False)
     record = bench(point(1024, pair("fast")), point(2048, pair("fast")))
     benches.draft(runs, "softmax").finish(record, {benches.CURVE: folder.encode(curve_of(record))})
     return runs
@@ -281,7 +284,7 @@ def test_a_bench_beside_a_frozen_curve(kept: Path, tmp_path: Path, which: str) -
     [
         ("evidence.json", "evidence.json"), ("evidence.json", PLAN), ("evidence.json", STATEMENT),
         ("sanitize.json", "sanitize.json"), ("sanitize.json", PLAN),
-        ("bench.json", "bench.json"), ("bench.json", "curve.json"),
+        ("bench.json", "bench.json"), ("bench.json", "curve.json"), ("survey.json", "survey.json"),
     ],
 )  # fmt: skip
 def test_records(kept: Path, project: Project, tmp_path: Path, kind: str, file: str) -> None:

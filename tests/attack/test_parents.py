@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from audit.bounds import RelL2
 from audit.case import audit_case
 from audit.plan import PlannedVariant, Selection, make_plan, planned_variants
 from audit.project import find_project
@@ -19,7 +20,7 @@ from ..conftest import Ran
 def operator(*variants: tuple[str, str | None, Status]) -> Operator:
     """An operator with variants of these names, parents and statuses."""
     declared = [Variant(name, Source("k.cu"), lambda _: [], parent, status) for name, parent, status in variants]
-    return Operator("op", [], lambda _: [], lambda *_: {}, declared)
+    return Operator("op", [], lambda _: [], lambda *_: {}, declared, bounds=[RelL2("y", 1e-6)])
 
 
 def planned(declared: Operator, *names: str) -> list[tuple[str, str | None, bool]]:

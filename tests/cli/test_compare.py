@@ -132,7 +132,10 @@ WRONG = {
     "no size": (MAKE.replace("def outputs", "def others"), "how large is y (float*)?"),
     "no launch": (MAKE.replace("def launch", "def others"), "how many blocks? Give --grid"),
     "a wrong launch": (MAKE.replace('"grid"', '"grids"'), "launch(): expected a dict with grid, block, shared_bytes"),
-    "no threads": (MAKE.replace('"block": 32', '"block": 0'), "--block: expected one to three extents of at least 1, but got 0"),
+    "no threads": (
+        MAKE.replace('"block": 32', '"block": 0'),
+        "--block: expected one to three extents of at least 1, but got 0",
+    ),
     "a negative shape": (
         MAKE.replace('given["x"]}\ndef l', "(-1,)}\ndef l"), "outputs()['y']: expected an array or a shape"
     ),

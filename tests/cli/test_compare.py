@@ -104,11 +104,24 @@ def test_what_differs_stands_first(tmp_path: Path, audit_here: Callable[..., Ran
     assert "y of new" in first
 
 
+def test_what_fails_beside_equal_bytes_stands_first_too(tmp_path: Path, audit_here: Callable[..., Ran]) -> None:
+    before, after, _ = FAULTS["changes its input"]
+    ran = compare(audit_here, lay(tmp_path, EQUAL.replace(before, after)), "--seed", "5")
+    assert ran.out.partition("\n")[0].endswith("; new fails inputs")
+
+
 def test_the_same_kernel_twice_is_no_pass(tmp_path: Path, audit_here: Callable[..., Ran]) -> None:
     ran = compare(audit_here, lay(tmp_path, OLD.replace("  int i", "    int  i") + "// another comment\n"))
     assert ran.code == 2
     assert "are one code, launched in the same way" in ran.err
     assert compare(audit_here, tmp_path, "--new-block", "64").code == 0
+
+
+def test_a_kernel_that_does_not_end_is_named(tmp_path: Path, audit_here: Callable[..., Ran]) -> None:
+    crash = EQUAL.replace("y[i] = x[i]", "y[i + (i == 3 ? 1 << 28 : 0)] = x[i]")
+    ran = compare(audit_here, lay(tmp_path, crash))
+    assert ran.code == 1
+    assert ran.out.startswith("fail: scale: new was not compared with old, because new did not run to the end\n")
 
 
 def test_a_nan_of_both_is_right(tmp_path: Path, audit_here: Callable[..., Ran]) -> None:

@@ -11,8 +11,8 @@ from audit.cli import options
 from audit.cli.compared_project import is_comparison, project_of_comparison
 from audit.cli.exit_codes import CODES
 from audit.cli.terminal import echo, echo_json
-from audit.errors import EvidenceError
-from audit.project import Project, find_project
+from audit.errors import EvidenceError, ProjectError
+from audit.project import Project, Settings, find_project
 from audit.records.kinds import load_record
 from audit.records.signature import require_signers
 from audit.records.verify import Verification, find_records, verify
@@ -56,11 +56,16 @@ def _project(home: Path, folder: Path) -> Project:
     """The project in the folder; a comparison has one of its own, which its record names."""
     try:
         record = load_record(home)
-    except EvidenceError:  # `verify` says what is wrong with it
+    except EvidenceError:  # `verify` says what is wrong with it, and needs no project to see it
         record = None
     if record is not None and is_comparison(record):
         return project_of_comparison(record, home, folder)
-    return find_project(folder)
+    try:
+        return find_project(folder)
+    except ProjectError:
+        if record is not None:
+            raise
+        return Project(folder.resolve(), Settings())
 
 
 def _text(one: Verification) -> str:

@@ -81,6 +81,11 @@ def compared(order: Comparison) -> Operator:
             "expected a buffer that the kernels write, but got none: every pointer is const, null or scratch memory; "
             "without a result there is nothing to compare"
         )
+    variants = [
+        _variant(order, order.old, signatures[OLD], values, None),
+        _variant(order, order.new, signatures[NEW], values, OLD),
+    ]
+    _require_two_kernels(order, variants, sample)
     made.clear()  # a case reads its own files, which its record keeps
     references = _references(order, buffers, values)
     return Operator(
@@ -88,10 +93,7 @@ def compared(order: Comparison) -> Operator:
         axes=(),
         buffers=buffers,
         inputs=inputs,
-        variants=[
-            _variant(order, order.old, signatures[OLD], values, None),
-            _variant(order, order.new, signatures[NEW], values, OLD),
-        ],
+        variants=variants,
         references=references,
         measured={one: one for one in written} if references else {},
         nonfinite=lambda _case, _inputs: dict.fromkeys(
@@ -112,6 +114,20 @@ def _signature(order: Comparison, side: ComparedKernel) -> Signature:
         msgspec.structs.replace(one, name=side.renamed.get(one.name, one.name)) for one in found.parameters
     )
     return msgspec.structs.replace(found, parameters=parameters)
+
+
+def _require_two_kernels(order: Comparison, variants: Sequence[Variant], sample: Case) -> None:
+    """A file beside its own copy would pass. Comments, blanks and file names make no difference."""
+    old, new = (
+        [word.text for word in preprocess(order.root / side.path, side.defines).tokens]
+        for side in (order.old, order.new)
+    )
+    launches = [list(variant.launches(sample)) for variant in variants]
+    if old == new and launches[0] == launches[1]:
+        raise PlanError(
+            f"expected two kernels, but OLD ({order.old.path}) and NEW ({order.new.path}) are one code, launched in "
+            "the same way; name two versions"
+        )
 
 
 def _buffers(order: Comparison, signatures: Mapping[str, Signature], values: Values) -> tuple[list[Buffer], list[str]]:

@@ -15,7 +15,10 @@ _SHOWN = 12
 
 def describe_comparison(record: RunRecord, session: SanitizeRecord | None, verdict: Verdict) -> str:
     """The lines that `audit compare` prints above the paths of its record."""
-    lines = [f"{verdict}: {record.plan.operator}: {_sentence(record)}", *_error_table(record)]
+    lines = [
+        f"{verdict}: {record.plan.operator}: {_sentence(record)}{_however(record, session)}",
+        *_error_table(record),
+    ]
     lines += _findings(record)
     notes = dict.fromkeys(note.detail for audit in record.audits for note in audit.notes)
     lines += [f"{'note':12} {detail}" for detail in list(notes)[:_SHOWN]]
@@ -26,6 +29,19 @@ def describe_comparison(record: RunRecord, session: SanitizeRecord | None, verdi
             f"{summary.inconclusive} inconclusive; {summary.canaries_found} of {summary.canaries} canaries found"
         )
     return "\n".join(lines)
+
+
+def _however(record: RunRecord, session: SanitizeRecord | None) -> str:
+    """What failed although the bytes may be equal."""
+    failed = [one for one in findings(record) if one.result.verdict == "fail"]
+    named = dict.fromkeys(
+        f"{one.audit.variant} fails {one.result.check}"
+        for one in failed
+        if one.result.check not in ("bytes", "completion", "identity")
+    )
+    if session and session.summary.verdict == "fail":
+        named["the sanitizers found a fault"] = None
+    return f"; {', '.join(named)}" if named else ""
 
 
 def _findings(record: RunRecord) -> Iterator[str]:
@@ -63,7 +79,14 @@ def _sentence(record: RunRecord) -> str:
         return f"{NEW} is {OLD}: the same machine code, launched in the same way, so nothing was compared"
     if compared and all(result.verdict == "pass" for _, result in compared):
         return f"every byte is that of {OLD}, in {cases}"
-    return f"{NEW} was not compared with {OLD}"
+    stopped = dict.fromkeys(
+        audit.variant
+        for audit in record.audits
+        for one in audit.results
+        if one.check == "completion" and one.verdict != "pass"
+    )
+    reason = f", because {' and '.join(stopped)} did not run to the end" if stopped else ""
+    return f"{NEW} was not compared with {OLD}{reason}"
 
 
 def _error_table(record: RunRecord) -> Iterator[str]:

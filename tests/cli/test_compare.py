@@ -104,10 +104,24 @@ def test_what_differs_stands_first(tmp_path: Path, audit_here: Callable[..., Ran
     assert "y of new" in first
 
 
+def test_what_fails_beside_equal_bytes_stands_first_too(tmp_path: Path, audit_here: Callable[..., Ran]) -> None:
+    before, after, _ = FAULTS["one past the end"]
+    ran = compare(audit_here, lay(tmp_path, EQUAL.replace(before, after)), "--seed", "5")
+    assert ran.out.startswith("fail: scale: every byte is that of old, in 1 case; new fails guards\n"), ran.out
+
+
 def test_the_same_kernel_twice_is_no_pass(tmp_path: Path, audit_here: Callable[..., Ran]) -> None:
-    ran = compare(audit_here, lay(tmp_path, OLD + "// another comment\n"))
+    ran = compare(audit_here, lay(tmp_path, OLD.replace("  int i", "    int  i") + "// another comment\n"))
+    assert ran.code == 2
+    assert "are one code, launched in the same way" in ran.err
+    assert compare(audit_here, tmp_path, "--new-block", "64").code == 0
+
+
+def test_a_kernel_that_does_not_end_is_named(tmp_path: Path, audit_here: Callable[..., Ran]) -> None:
+    crash = EQUAL.replace("y[i] = x[i]", "y[i + (i == 3 ? 1 << 28 : 0)] = x[i]")
+    ran = compare(audit_here, lay(tmp_path, crash))
     assert ran.code == 1
-    assert "new is old: the same machine code" in ran.out
+    assert ran.out.startswith("fail: scale: new was not compared with old, because new did not run to the end\n")
 
 
 def test_a_nan_of_both_is_right(tmp_path: Path, audit_here: Callable[..., Ran]) -> None:
@@ -132,10 +146,7 @@ WRONG = {
     "no size": (MAKE.replace("def outputs", "def others"), "how large is y (float*)?"),
     "no launch": (MAKE.replace("def launch", "def others"), "how many blocks? Give --grid"),
     "a wrong launch": (MAKE.replace('"grid"', '"grids"'), "launch(): expected a dict with grid, block, shared_bytes"),
-    "no threads": (
-        MAKE.replace('"block": 32', '"block": 0'),
-        "--block: expected one to three extents of at least 1, but got 0",
-    ),
+    "no threads": (MAKE.replace('"block": 32', '"block": 0'), "--block: expected one to three extents of at least 1"),
     "a negative shape": (
         MAKE.replace('given["x"]}\ndef l', "(-1,)}\ndef l"), "outputs()['y']: expected an array or a shape"
     ),
@@ -228,7 +239,8 @@ def test_its_records_without_a_project(tmp_path: Path, audit: Callable[..., Ran]
     assert "n.npy has changed" in audit(tmp_path, "verify", evidence).out
     record = Path(evidence) / "evidence.json"
     record.write_text(json.dumps(json.loads(record.read_text()) | {"started": "2020-01-01T00:00:00+00:00"}))
-    assert audit(tmp_path, "verify", evidence).code == 1
+    ran = audit(tmp_path, "verify", evidence)
+    assert ran.code == 1, ran.out + ran.err
 
 
 def test_a_record_does_not_choose_what_is_loaded(tmp_path: Path, audit: Callable[..., Ran]) -> None:

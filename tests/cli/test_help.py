@@ -15,8 +15,8 @@ from audit.cli.main import cli
 NAMES = cli.list_commands(click.Context(cli))
 VERBS = {
     "Add", "Audit", "Check", "Compare", "Copy", "Generate", "Give", "Judge", "Keep", "List", "Look", "Model", "Open",
-    "Plant", "Print", "Record", "Render", "Replace", "Require", "Run", "Launch", "Show", "Sign", "Stop", "Time", "Try", "Use",
-    "Write", "Build", "Match", "Take", "Define",
+    "Plant", "Print", "Record", "Render", "Replace", "Require", "Run", "Launch", "Show", "Sign", "Stop", "Time", "Try",
+    "Use", "Write", "Build", "Match", "Take", "Define",
 }  # fmt: skip
 
 

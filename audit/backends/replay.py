@@ -30,7 +30,7 @@ ORDER, REPORT = "cuda.json", "cuda.report"
 Mode = Literal["plain", "graph"]
 _FAILURE, _USAGE = 1, 2
 _AFTER = ".after"
-_REPEATING = 0.2  # seconds; after so long no further repetition of a step begins
+_REPEATING = 0.1  # seconds; after so long no further repetition of a step begins
 
 
 class ReplayOrder(msgspec.Struct, frozen=True):

@@ -115,6 +115,8 @@ def _captured(evidence: RunRecord) -> list[RunCondition]:
 def _vacuity(evidence: RunRecord) -> RunCondition:
     asked = {e.mutation for e in evidence.exposures if e.applies or not evidence.plan.pruned}
     missed = unseen(evidence.exposures, pruned=evidence.plan.pruned)
+    if not asked and all(variant.parent or variant.baseline_only for variant in evidence.plan.variants):
+        return RunCondition("vacuity", "absent", "not asked: only the bytes of a parent judge here")
     if not asked:
         return RunCondition("vacuity", "inconclusive", "not asked: no variant without a parent passed")
     condition = _count("vacuity", len(asked) - len(missed), len(asked), "wrong results were caught")

@@ -24,7 +24,7 @@
 namespace simt {
 namespace {
 
-constexpr std::chrono::milliseconds kRepeating{200};  // after so long no further repetition begins
+constexpr std::chrono::milliseconds kRepeating{50};  // after so long no further repetition begins
 
 const char* expected_argument(ArgumentKind kind) {
   switch (kind) {

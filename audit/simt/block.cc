@@ -39,7 +39,7 @@ Block::Block()
     : contexts_(new Context[kMaxThreads]),
       warps_(new Warp[kMaxWarps]),
       thread_indices_(new uint3[kMaxThreads]),
-      places_(new std::uint64_t[kMaxThreads]()) {}
+      addresses_(new std::uint64_t[kMaxThreads]()) {}
 
 uint3 Block::thread_index(unsigned thread) const {
   const uint3 size = grid_->threads;
@@ -77,7 +77,7 @@ void Block::run(const Grid& grid, std::uint64_t number) {
   begin_block(stacks_, threads_);
   for (unsigned thread = 0; thread < threads_; ++thread) {
     thread_indices_[thread] = thread_index(thread);
-    places_[thread] = 0;
+    addresses_[thread] = 0;
     name_thread(thread, index_, thread_indices_[thread]);
     start_context(contexts_[thread], stacks_.stack(thread), StackPool::usable(thread), fiber_main);
   }
@@ -291,7 +291,7 @@ std::uint32_t Block::part_of(std::uint32_t lanes) {
   return part == 0 || part == lanes ? lanes & (~lanes + 1) : part;
 }
 
-// No lane of the warp can run. The lanes that called __activemask at one place are the active ones of a converged warp.
+// No lane of the warp can run. The lanes that called __activemask at one call are the active ones of a converged warp.
 void Block::release_converging(unsigned number) {
   Warp& warp = warps_[number];
   const LaneSlot& first = warp.slots[__builtin_ctz(warp.converging)];
@@ -309,18 +309,18 @@ void Block::release_converging(unsigned number) {
   make_ready(number, together);
 }
 
-void Block::after_atomic(bool contended, std::uint64_t place) {
+void Block::after_atomic(bool contended, std::uint64_t address) {
   before_effect();
   constexpr unsigned period = 64;
   if (!contended && ++atomics_ % period != 0) return;
-  places_[current_] = place;
+  addresses_[current_] = address;
   yield();
 }
 
 void Block::interrupt(std::uint64_t at) {
   if (!running_ || inside_) return;
   inside_ = true;
-  places_[current_] = at;
+  addresses_[current_] = at;
   allow_interrupts();  // the signal handler that called may not return for long
   yield();
   inside_ = false;

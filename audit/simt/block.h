@@ -80,7 +80,7 @@ class Block : private Watch {  // a base class, so that an empty Watch takes no 
   void named_barrier(const NamedCall& call);
   std::uint64_t collective(const Collective& collective, std::uint32_t mask, const LaneSlot& brought);
   std::uint32_t converge(Site site, bool whole);
-  void after_atomic(bool contended, std::uint64_t place);
+  void after_atomic(bool contended, std::uint64_t address);
   unsigned lane() const { return current_ % kLanes; }
   SharedMemory& shared() { return shared_; }
   // "kernel NAME, block (x, y, z), thread (x, y, z): ", or nothing outside a kernel.
@@ -162,7 +162,7 @@ class Block : private Watch {  // a base class, so that an empty Watch takes no 
   std::uint64_t switches_ = 0;
   std::uint64_t yields_ = 0;  // contended atomics and interruptions
   std::uint64_t blocks_begun_ = 0;
-  std::unique_ptr<std::uint64_t[]> places_;  // where each thread was interrupted, or yielded, last
+  std::unique_ptr<std::uint64_t[]> addresses_;  // where each thread was interrupted, or yielded, last
   unsigned atomics_ = 0;
   std::uint64_t random_ = 0;        // 0: in order
 

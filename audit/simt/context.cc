@@ -8,7 +8,7 @@ namespace simt {
 #ifdef SIMT_HAND_SWITCH
 
 // A suspended stack holds, lowest address first: MXCSR and the x87 control word in eight bytes, r15, r14, r13, r12,
-// rbx, rbp, and the address to resume at. The switch ends in `ret`: the fibers of a block mostly wait at one place, so
+// rbx, rbp, and the address to resume at. The switch ends in `ret`: the fibers of a block mostly wait at one call, so
 // the return predictor has the right addresses up to the kernel. (`pop; jmp` would leave one too many.)
 asm(R"(
     .text

@@ -53,7 +53,7 @@ void SharedMemory::begin_block(unsigned dynamic_bytes, unsigned limit, unsigned 
   dynamic_ = allocate(dynamic_bytes, kDynamicAlignment, 0, poison_);
 }
 
-char* SharedMemory::place(const SharedObject& object) {
+char* SharedMemory::allocate_object(const SharedObject& object) {
   const std::size_t lead = lead_of(object);
   return allocate(object.bytes, 2 * lead, lead, poison_);
 }

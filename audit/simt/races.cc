@@ -46,16 +46,16 @@ struct PendingWrite {
 };
 
 PendingWrite waiting;
-// How often a report about a write of an equal value was dropped, by its place; a report takes ThreadSanitizer long.
-constexpr unsigned kPlaces = 1024, kDropped = 256;
-struct Place {
+// How often a report about a write of an equal value was dropped, by its site; a report takes ThreadSanitizer long.
+constexpr unsigned kSites = 1024, kDropped = 256;
+struct WriteSite {
   void* pc;
   unsigned dropped;
 };
-Place places[kPlaces];
-Place& place_of(void* pc) { return places[(reinterpret_cast<std::uint64_t>(pc) * 0x9E3779B97F4A7C15ULL) >> 54]; }
+WriteSite sites[kSites];
+WriteSite& site_of(void* pc) { return sites[(reinterpret_cast<std::uint64_t>(pc) * 0x9E3779B97F4A7C15ULL) >> 54]; }
 
-// The pairs of places that were reported. ThreadSanitizer's own memory of them is switched off, because it would take a
+// The pairs of sites that were reported. ThreadSanitizer's own memory of them is switched off, because it would take a
 // dropped report for one that was printed.
 constexpr unsigned kPairs = 4096;
 void* pairs[kPairs][2];
@@ -107,8 +107,8 @@ void simt_flush() {
   simt_pending = 0;
   const Word now = content(waiting.address, waiting.bytes);
   is_equal = now.low == waiting.before.low && now.high == waiting.before.high;
-  Place& place = place_of(waiting.pc);
-  if (!is_equal || place.pc != waiting.pc || place.dropped < kDropped)
+  WriteSite& site = site_of(waiting.pc);
+  if (!is_equal || site.pc != waiting.pc || site.dropped < kDropped)
     tell(waiting.address, waiting.bytes, waiting.pc);
   is_equal = false;
 }
@@ -152,8 +152,8 @@ bool OnReport(const ReportDesc* report, bool suppressed) {
     __tsan_get_report_mop(const_cast<void*>(static_cast<const void*>(report)), side, &thread, &address, &size,
                           &is_write, &is_atomic, traces[side], 1);
   if (suppressed || (is_equal && is_write != 0 && is_atomic == 0)) {  // those of the earlier access
-    Place& place = place_of(waiting.pc);
-    place = {waiting.pc, place.pc == waiting.pc ? place.dropped + 1 : 1};
+    WriteSite& site = site_of(waiting.pc);
+    site = {waiting.pc, site.pc == waiting.pc ? site.dropped + 1 : 1};
     return true;
   }
   return is_known(traces[0][0], traces[1][0]);

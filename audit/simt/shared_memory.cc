@@ -30,7 +30,7 @@ void* SharedMemory::find_or_create(const SharedObject& object) {
                   object.file, object.line, object.name, static_bytes_ + dynamic_bytes_, static_bytes_,
                   dynamic_bytes_, target.arch, limit_);
 
-  char* address = place(object);
+  char* address = allocate_object(object);
   placed_.push_back({&object, address});
   return address;
 }
@@ -93,7 +93,7 @@ void SharedMemory::begin_block(unsigned dynamic_bytes, unsigned limit, unsigned 
   std::memset(dynamic_ + dynamic_bytes, kGuard, static_cast<std::size_t>(end_ - dynamic_) - dynamic_bytes);
 }
 
-char* SharedMemory::place(const SharedObject& object) {
+char* SharedMemory::allocate_object(const SharedObject& object) {
   // Gives exactly the declared alignment, so that a vector access that needs more fails.
   const std::size_t period = 2 * object.alignment;
   const std::size_t first = reinterpret_cast<std::size_t>(free_) + kGuardBytes;

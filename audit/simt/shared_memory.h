@@ -48,7 +48,7 @@ class SharedMemory {
     char* address;
   };
 
-  char* place(const SharedObject& object);
+  char* allocate_object(const SharedObject& object);
 
 #ifndef SIMT_SANITIZED  // otherwise every object has its own allocation
   char* base_;          // static objects start here

@@ -104,10 +104,10 @@ void Block::fail_over_time(std::uint64_t at) const {
       add(groups, warp.named.name() + (" (" + std::string(warp.named.site.file)) + ":" +
                       std::to_string(warp.named.site.line) + ")", thread);
     } else {
-      const std::uint64_t place = thread == current_ && !inside_ ? at : places_[thread];
+      const std::uint64_t address = thread == current_ && !inside_ ? at : addresses_[thread];
       char text[32] = "no turn yet";
-      if (place != 0)
-        std::snprintf(text, sizeof(text), "@%llx", static_cast<unsigned long long>(offset_in_program(place)));
+      if (address != 0)
+        std::snprintf(text, sizeof(text), "@%llx", static_cast<unsigned long long>(offset_in_program(address)));
       add(groups, text, thread);
     }
   }

@@ -17,7 +17,7 @@
 namespace simt {
 namespace {
 
-struct Place {
+struct SourceLine {
   const char* file;
   std::uint32_t line;
   std::uint32_t column;
@@ -41,7 +41,7 @@ struct Where {
 };
 
 struct ShiftData {
-  Place place;
+  SourceLine line;
   const TypeDescriptor* left;
   const TypeDescriptor* right;
 };
@@ -58,11 +58,11 @@ struct ShiftData {
   fail(Failure::unsupported,
        "%s%s:%u: a shift of a %s by %s, which C++ leaves undefined: a GPU shifts all bits out, the CPU would not; "
        "shift by less than %u",
-       where.text, plain(data.place.file), data.place.line, data.left->name, amount, width(*data.left));
+       where.text, plain(data.line.file), data.line.line, data.left->name, amount, width(*data.left));
 }
 
 struct CastData {
-  Place place;
+  SourceLine line;
   const TypeDescriptor* from;
   const TypeDescriptor* to;
 };
@@ -80,11 +80,11 @@ struct CastData {
   fail(Failure::unsupported,
        "%s%s:%u: a conversion of %g (%s) to %s, which C++ leaves undefined: a GPU gives the nearest value of the type, "
        "the CPU would not; clamp the value first",
-       where.text, plain(data.place.file), data.place.line, value, data.from->name, data.to->name);
+       where.text, plain(data.line.file), data.line.line, value, data.from->name, data.to->name);
 }
 
 struct DivisionData {
-  Place place;
+  SourceLine line;
   const TypeDescriptor* type;
 };
 
@@ -93,12 +93,12 @@ struct DivisionData {
   fail(Failure::unsupported,
        "%s%s:%u: a division of a %s by zero, or one that overflows, which C++ leaves undefined: a GPU gives a number, the "
        "CPU would not; guard the divisor",
-       where.text, plain(data.place.file), data.place.line, data.type->name);
+       where.text, plain(data.line.file), data.line.line, data.type->name);
 }
 
 #ifndef SIMT_SANITIZER_ADDRESS  // where UBSan itself reports it
 struct MismatchData {
-  Place place;
+  SourceLine line;
   const TypeDescriptor* type;
   unsigned char log_alignment;
   unsigned char kind;
@@ -109,7 +109,7 @@ struct MismatchData {
   const Where where;
   const std::uint64_t alignment = 1ULL << data.log_alignment;
   fail(Failure::memory, "%s%s:%u: misaligned %s: a %s needs a multiple of %llu, but the address is %llu bytes past one",
-       where.text, plain(data.place.file), data.place.line, data.kind < 5 ? kinds[data.kind] : "access",
+       where.text, plain(data.line.file), data.line.line, data.kind < 5 ? kinds[data.kind] : "access",
        data.type->name, static_cast<unsigned long long>(alignment), static_cast<unsigned long long>(address % alignment));
 }
 #endif

@@ -63,17 +63,17 @@ inline void fill_fragment(fragment<Use, M, N, K, T, Order>& f, const T& value) {
 
 namespace detail {
 
-constexpr std::size_t place(simt::Coordinate at, unsigned stride, bool row_order) {
+constexpr std::size_t element_at(simt::Coordinate at, unsigned stride, bool row_order) {
   return row_order ? std::size_t{stride} * at.row + at.column : std::size_t{stride} * at.column + at.row;
 }
 
 template <typename Use, int M, int N, int K, typename T, typename Order>
 inline void load(fragment<Use, M, N, K, T, Order>& f, const T* memory, unsigned stride, bool row_order) {
   using Where = Layout<Use, M, N>;
-  const T* lane_memory = memory + place(Where::at(static_cast<int>(simt::current_lane()), 0), stride, row_order);
+  const T* lane_memory = memory + element_at(Where::at(static_cast<int>(simt::current_lane()), 0), stride, row_order);
 #pragma GCC unroll 16
   for (int i = 0; i < Where::elements; ++i)
-    f.x[i] = lane_memory[place(Where::at(0, i % Where::distinct), stride, row_order)];
+    f.x[i] = lane_memory[element_at(Where::at(0, i % Where::distinct), stride, row_order)];
 }
 
 }  // namespace detail
@@ -95,9 +95,9 @@ inline void store_matrix_sync(T* memory, const fragment<accumulator, M, N, K, T>
                               layout_t order) {
   using Where = detail::Layout<accumulator, M, N>;
   const bool row_order = order == mem_row_major;
-  T* lane_memory = memory + detail::place(Where::at(static_cast<int>(simt::current_lane()), 0), stride, row_order);
+  T* lane_memory = memory + detail::element_at(Where::at(static_cast<int>(simt::current_lane()), 0), stride, row_order);
 #pragma GCC unroll 16
-  for (int i = 0; i < Where::elements; ++i) lane_memory[detail::place(Where::at(0, i), stride, row_order)] = f.x[i];
+  for (int i = 0; i < Where::elements; ++i) lane_memory[detail::element_at(Where::at(0, i), stride, row_order)] = f.x[i];
 }
 
 template <int M, int N, int K, typename AOrder, typename BOrder>

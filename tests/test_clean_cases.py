@@ -45,6 +45,7 @@ def planned(project: Project, shape: str, cases: list[Case]) -> Plan:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.usefixtures("kernels_alone")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_random_case_of_a_right_kernel_fails(shape: str, tmp_path: Path) -> None:

@@ -5,9 +5,9 @@
 
 #include <cerrno>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <iterator>
 #include <limits>
@@ -24,7 +24,7 @@
 namespace simt {
 namespace {
 
-constexpr std::chrono::milliseconds kRepeating{50};  // after so long no further repetition begins
+constexpr std::clock_t kRepeating = CLOCKS_PER_SEC / 250;  // after so much processor time no further repetition begins
 
 const char* expected_argument(ArgumentKind kind) {
   switch (kind) {
@@ -186,14 +186,14 @@ class Script {
     if (repeats_ == 0) wrong("`end` without `repeat`");
     const unsigned wanted = repeats_;
     const int end = number_;
-    const auto began = std::chrono::steady_clock::now();
+    const std::clock_t began = std::clock();
     repeats_ = 0;
     do {
       for (const auto& [number, line] : repeated_) {
         number_ = number - 1;
         run_line(line);
       }
-    } while (++repetition_ < wanted && std::chrono::steady_clock::now() - began < kRepeating);
+    } while (++repetition_ < wanted && std::clock() - began < kRepeating);
     report_line("repeated %u", repetition_);
     repetition_ = 0;
     number_ = end;

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from audit.compile.host_code import without_host_code
 from audit.compile.lexer import tokens
+from audit.compile.sources import read_source
 from audit.errors import ProjectError
 
 _INCLUDE = re.compile(r"#\s*include(?:_next)?\s*(?P<open>[<\"])(?P<name>[^>\"\n]+)[>\"]")
-_SIZE_LIMIT = 16 * 2**20
 
 
 def device_sources(root: Path, source: Path, folders: Sequence[str]) -> dict[str, bytes]:
@@ -41,11 +41,7 @@ def device_sources(root: Path, source: Path, folders: Sequence[str]) -> dict[str
         name = path.relative_to(root).as_posix()
         if name in contents:
             continue
-        if path.stat().st_size > _SIZE_LIMIT:
-            raise ProjectError(
-                f"{name}: expected a source of at most {_SIZE_LIMIT:,} bytes, but got {path.stat().st_size:,}"
-            )
-        contents[name] = path.read_bytes()
+        contents[name] = read_source(path, name)
         found = [
             _found(root, path, wanted, [path.parent, root, *searched] if quoted else searched)
             for quoted, wanted in _includes(contents[name].decode("utf-8-sig", errors="replace"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from audit.compile.lexer import Token, line_of, tokens
+from audit.compile.lexer import Token, line_of, matching, tokens
 
 _BOUNDS = "__launch_bounds__"
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
@@ -36,8 +36,8 @@ def bounds_macros(texts: Iterable[str]) -> tuple[BoundsMacro, ...]:
                 continue
             parameters = None
             if words[2].text == "(" and words[2].start == words[1].end:
-                parameters = tuple(word.text for word in words[3 : _matching(words, 2)] if word.kind == "name")
-            inner = words[at + 2 : _matching(words, at + 1)]
+                parameters = tuple(word.text for word in words[3 : matching(words, 2)] if word.kind == "name")
+            inner = words[at + 2 : matching(words, at + 1)]
             if any(word.text == "{" for word in words[at:]):  # the macro is a whole kernel, which checks for itself
                 continue
             found.append(BoundsMacro(words[1].text, parameters, tuple(inner)))
@@ -69,7 +69,7 @@ def _bounds(words: Sequence[Token], at: int, macros: Mapping[str, BoundsMacro]) 
         return _joined(macro.bounds), at + 1
     if at + 1 == len(words) or words[at + 1].text != "(":
         return "", at + 1
-    close = _matching(words, at + 1)
+    close = matching(words, at + 1)
     inner = words[at + 2 : close]
     if macro is None:
         return _joined(inner), close + 1
@@ -104,14 +104,5 @@ def _body(words: Sequence[Token], at: int) -> int | None:
     while at < len(words) and words[at].text not in (";", "}"):
         if words[at].text == "{":
             return at
-        at = _matching(words, at) + 1 if words[at].text in _OPENING else at + 1
+        at = matching(words, at) + 1 if words[at].text in _OPENING else at + 1
     return None
-
-
-def _matching(words: Sequence[Token], at: int) -> int:
-    depth = 0
-    for index in range(at, len(words)):
-        depth += (words[index].text in _OPENING) - (words[index].text in _CLOSING)
-        if depth == 0:
-            return index
-    return len(words) - 1

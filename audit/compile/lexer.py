@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -61,6 +61,16 @@ def _directive_end(source: str, start: int, stop: int) -> int:
             return position
         position = match.end()
     return stop
+
+
+def matching(words: Sequence[Token], at: int) -> int:
+    """The index of the bracket that closes the one at `at`; the last index where none does."""
+    depth = 0
+    for index in range(at, len(words)):
+        depth += (words[index].text in ("(", "[", "{")) - (words[index].text in (")", "]", "}"))
+        if depth == 0:
+            return index
+    return len(words) - 1
 
 
 def line_of(source: str, position: int) -> int:

@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import NoReturn
 
 from audit.compile.launch_bounds import BoundsMacro, bounds_checks
-from audit.compile.lexer import Token, line_of, tokens
+from audit.compile.lexer import Token, line_of, matching, tokens
 from audit.compile.sources import is_provided
 from audit.errors import CompileError
 
@@ -75,7 +75,7 @@ def _assembly(source: str, words: Sequence[Token]) -> list[tuple[int, int, str]]
             opening += 1
         if opening == len(words) or words[opening].text != "(":
             continue
-        close = _matching(words, opening)
+        close = matching(words, opening)
         shown = ""
         for part in words[opening + 1 : close]:
             if part.kind != "string":
@@ -208,22 +208,13 @@ def _take_alignments(source: str, words: list[Token]) -> tuple[list[str], list[T
     index = 0
     while index < len(words):
         if words[index].text in _ALIGNMENTS and index + 1 < len(words) and words[index + 1].text == "(":
-            close = _matching(words, index + 1)
+            close = matching(words, index + 1)
             taken.append(" ".join(source[words[index].start : words[close].end].replace("\\\n", " ").split()))
             index = close + 1
         else:
             rest.append(words[index])
             index += 1
     return taken, rest
-
-
-def _matching(words: Sequence[Token], index: int) -> int:
-    depth = 0
-    for at in range(index, len(words)):
-        depth += (words[at].text in _OPENING) - (words[at].text in _CLOSING)
-        if depth == 0:
-            return at
-    return len(words) - 1
 
 
 def _declarators(source: str, words: list[Token], name: str) -> list[Token]:
@@ -253,7 +244,7 @@ def _declarators(source: str, words: list[Token], name: str) -> list[Token]:
         elif text == ">" and angles > 0:
             angles -= 1
         elif text in _OPENING:
-            close = _matching(words, index)
+            close = matching(words, index)
             if text == "(" and index + 1 < close and words[index + 1].text in ("*", "&"):
                 grouped = [word for word in words[index:close] if word.kind == "name"]
             index = close

@@ -34,13 +34,18 @@ def project_sources(root: Path, source: Path) -> dict[str, bytes]:
         name = path.relative_to(root).as_posix()
         if name in contents:
             continue
-        if path.stat().st_size > _SIZE_LIMIT:
-            raise ProjectError(
-                f"{name}: expected a source of at most {_SIZE_LIMIT:,} bytes, but got {path.stat().st_size:,}"
-            )
-        contents[name] = path.read_bytes()
+        contents[name] = read_source(path, name)
         pending += reversed(_includes(root, path, decoded(contents[name])))
     return contents
+
+
+def read_source(path: Path, name: str) -> bytes:
+    """A source file's bytes. Raises ProjectError for a file larger than any source."""
+    if path.stat().st_size > _SIZE_LIMIT:
+        raise ProjectError(
+            f"{name}: expected a source of at most {_SIZE_LIMIT:,} bytes, but got {path.stat().st_size:,}"
+        )
+    return path.read_bytes()
 
 
 def decoded(content: bytes) -> str:

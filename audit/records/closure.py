@@ -9,7 +9,7 @@ name.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -80,12 +80,7 @@ def changes(
         if now.get(name) != digest:
             yield name, "has changed" if name in now else "is no longer imported"
     yield from ((name, "is imported now") for name in now if name not in closure.python)
-    for name, digest in closure.opened.items():
-        file = project.root / name
-        if not file.is_file():
-            yield name, "is gone"
-        elif sha256_of_file(file) != digest:
-            yield name, "has changed"
+    yield from changed_files(project.root, closure.opened)
     for name, digest in closure.environment.items():
         value = project.reads.variables.get(name, digest_of(name))
         if value != digest:
@@ -99,6 +94,16 @@ def changes(
         yield "the record", "is of a version that did not record what its declaration resolves to"
     else:
         yield from resolution_changes(closure.resolved, resolution_of(project, operator, cases))
+
+
+def changed_files(root: Path, digests: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Each file below a root that is gone, or has another digest than the recorded one: (name, how)."""
+    for name, digest in digests.items():
+        file = root / name
+        if not file.is_file():
+            yield name, "is gone"
+        elif sha256_of_file(file) != digest:
+            yield name, "has changed"
 
 
 def python_sources(root: Path, module: Path) -> dict[str, str]:

@@ -13,8 +13,9 @@ from pathlib import Path
 import msgspec
 
 from audit.checks.result import Verdict, worst
-from audit.compile.identity import BuildIdentity, sha256_of_file
+from audit.compile.identity import BuildIdentity
 from audit.project import Project
+from audit.records.closure import changed_files
 from audit.records.kind import Draft, Headline, Kind
 from audit.records.machine import MachineRecord
 
@@ -136,12 +137,7 @@ def _headline(record: SurveyRecord) -> Headline:
 
 
 def _changed(record: SurveyRecord, project: Project) -> Iterator[tuple[str, str]]:
-    for name, digest in record.files.items():
-        file = project.root / name
-        if not file.is_file():
-            yield name, "is gone"
-        elif sha256_of_file(file) != digest:
-            yield name, "has changed"
+    yield from changed_files(project.root, record.files)
 
 
 KIND = Kind(

@@ -116,6 +116,6 @@ def load_hooks(root: Path, words: str) -> Hooks:
 
 
 def split_words(words: str) -> tuple[Path, str]:
-    """File and function of `make.py:inputs`; the function is `inputs` unless said."""
+    """File and function of `make.py:inputs`; the function is `inputs` unless another is named."""
     path, _, name = words.partition(":")
     return Path(path), name or "inputs"

@@ -167,9 +167,9 @@ def _missing(order: Comparison, side: ComparedKernel, signature: Signature, valu
                 scalar_for(one, values[one.name])
             except PlanError as error:
                 yield str(error)
-    said = order.hooks.launched(side.name == NEW, values)
+    declared = order.hooks.launched(side.name == NEW, values)
     for key in ("grid", "block"):
-        if not getattr(side, key) and key not in said:
+        if not getattr(side, key) and key not in declared:
             yield f"how many {'blocks' if key == 'grid' else 'threads a block'}? Give --{key} N[,N,N], or launch()"
 
 
@@ -190,10 +190,10 @@ def _variant(
 ) -> Variant:
     def launches(case: Case) -> list[Launch]:
         given = values(case)
-        said = order.hooks.launched(side.name == NEW, given)
-        grid = _launched("grid", side.grid or said["grid"], given)
-        block = _launched("block", side.block or said["block"], given)
-        shared = _launched("shared", side.shared or said.get("shared_bytes", 0), given)[0]
+        declared = order.hooks.launched(side.name == NEW, given)
+        grid = _launched("grid", side.grid or declared["grid"], given)
+        block = _launched("block", side.block or declared["block"], given)
+        shared = _launched("shared", side.shared or declared.get("shared_bytes", 0), given)[0]
         args: list[Arg] = []
         for one in signature.parameters:
             value = given.get(one.name)

@@ -16,12 +16,12 @@ from audit.records.machine import MachineRecord
 from audit.spec import Case
 from audit.vacuity import Exposure, OmissionShare, unseen
 
-SCHEMA = 5
-OLDER = (1, 2, 3, 4)
+SCHEMA = 6
+OLDER = (1, 2, 3, 4, 5)
 """Versions that are still read. Schema 2 added what the compiler says of a cubin, and what its launches ask for;
 schema 3 where bytes differ, and how many elements lie how many ULP away; schema 4 by how much they differ, and which
 launch arguments a plan cannot tell apart, and what decided the verdict beside the CUDA sources; schema 5 the launches,
-and what the declaration resolves to."""
+and what the declaration resolves to; schema 6 relations, input families, and how inputs were converted."""
 ARGUMENTS_SINCE = 4
 LAUNCHES_SINCE = 5
 

@@ -15,7 +15,7 @@ from audit.records.run import OLDER, SCHEMA, RunRecord
 from ..report.rendered import render
 
 OLD = Path(__file__).parent / "old"
-"""One case of two variants of a run on an H200, as each version wrote it."""
+"""One case of two variants of a run on an H200, or for schema 5 on a CPU, as each version wrote it."""
 
 
 def raw(schema: int) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_every_older_version_is_read_and_shown(schema: int) -> None:
 
 
 def test_what_older_versions_did_not_record_is_not_there() -> None:
-    first, second, third, fourth = (decoded(raw(schema)) for schema in OLDER)
+    first, second, third, fourth, fifth = (decoded(raw(schema)) for schema in OLDER)
     assert all(build.code is None for build in first.builds.values())
     assert all(audit.dynamic_shared == {} for audit in first.audits)
     assert any(build.code is not None for build in second.builds.values())
@@ -51,6 +51,7 @@ def test_what_older_versions_did_not_record_is_not_there() -> None:
     assert fourth.closure.resolved is None
     for evidence in (first, second, third, fourth):
         assert all(not case.launches for case in evidence.cases)
+    assert all(case.launches for case in fifth.cases)
 
 
 @pytest.mark.parametrize("schema", [*OLDER, SCHEMA])

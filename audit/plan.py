@@ -295,15 +295,15 @@ def _against(
     return tuple(planned)
 
 
-def axis_values(words: tuple[str, ...]) -> list[tuple[str, AxisValue]]:
-    """The name and value of each `--axis NAME=VALUE`. Raises PlanError for any other form."""
-    values = []
+def chosen_axes(contexts: Sequence[int], words: Sequence[str]) -> dict[str, list[AxisValue]]:
+    """Axis -> the values of each `--axis NAME=VALUE`, and of `--context`. Raises PlanError for any other form."""
+    chosen: dict[str, list[AxisValue]] = {"context": list(contexts)} if contexts else {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
             raise PlanError(f"--axis: expected NAME=VALUE, but got {word!r}")
-        values.append((name, _axis_value(value)))
-    return values
+        chosen.setdefault(name, []).append(_axis_value(value))
+    return chosen
 
 
 def _axis_value(text: str) -> AxisValue:

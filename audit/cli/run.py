@@ -22,7 +22,6 @@ from audit.errors import PlanError
 from audit.project import find_project
 from audit.records.run import CheckFinding, RunRecord, findings
 from audit.run import run
-from audit.spec import AxisValue
 
 _SHOWN = 12
 
@@ -95,7 +94,7 @@ def command(
     project = find_project(project_folder)
     shapes = chosen_shapes(project, shape)
     selection = planning.Selection(
-        axes=_axes(contexts, axes),
+        axes=planning.chosen_axes(contexts, axes),
         variants=variants,
         captures=_named(captures),
         probes=_named(probes),
@@ -129,13 +128,6 @@ def command(
 
 def _named(names: tuple[str, ...]) -> tuple[str, ...] | None:
     return tuple(name for name in names if name != "none") if names else None
-
-
-def _axes(contexts: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, list[AxisValue]]:
-    chosen: dict[str, list[AxisValue]] = {"context": list(contexts)} if contexts else {}
-    for name, value in planning.axis_values(axes):
-        chosen.setdefault(name, []).append(value)
-    return chosen
 
 
 def _json(record: RunRecord, folder: Path) -> dict[str, object]:

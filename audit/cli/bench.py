@@ -27,9 +27,7 @@ from audit.report import pages
 
 @click.command(name="bench")
 @options.SHAPE
-@click.option(
-    "--context", "contexts", metavar="N", type=int, multiple=True, help="Short for --axis context=N (again for more)."
-)
+@options.CONTEXTS
 @click.option(
     "--axis",
     "axes",

@@ -28,15 +28,8 @@ _SHOWN = 12
 
 @click.command(name="run")
 @options.SHAPE_OR_ALL
-@click.option(
-    "--context",
-    "contexts",
-    metavar="N",
-    type=int,
-    multiple=True,
-    help="Run only cases with this value of axis context.",
-)
-@click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE", help="Run only cases with this axis value.")
+@options.CONTEXTS
+@options.AXES
 @options.VARIANTS
 @click.option(
     "--capture",
@@ -48,9 +41,7 @@ _SHOWN = 12
 @click.option(
     "--probe", "probes", metavar="NAME", multiple=True, help="Run only this probe; `all` for all, `none` for none."
 )
-@click.option(
-    "--seed", "seeds", metavar="N", type=int, multiple=True, help="Generate inputs with this seed (default: 1)."
-)
+@options.SEEDS
 @click.option("--against", metavar="REVISION", help="Compare each variant with itself as it was at a git revision.")
 @click.option("--full", is_flag=True, help="Add the cases that the default plan leaves out.")
 @options.DEVICE

@@ -30,7 +30,7 @@ VARIANTS = click.option(
     help="Run only this variant and the parents it is compared with (again for more).",
 )
 CONTEXTS = click.option(
-    "--context", "contexts", metavar="N", type=int, multiple=True, help="Short for --axis context=N (again for more)."
+    "--context", "contexts", metavar="N", type=int, multiple=True, help="Use this value of the axis context."
 )
 AXES = click.option(
     "--axis",

@@ -132,5 +132,5 @@ def test_axes_and_seeds_choose_cases_as_those_of_a_run_do() -> None:
     assert (declared, 1, None) in chosen({"context": [declared]}, [])
     assert chosen({"context": [33, 40]}, [5]) == [(33, 5, None), (40, 5, None)]
     assert {(seed, capture) for _, seed, capture in chosen({}, [2, 3])} == {(2, None), (3, None)}
-    with pytest.raises(PlanError, match="axis context: expected an integer of at least 0"):
+    with pytest.raises(PlanError, match="axis context: expected an integer of at least 1"):
         chosen({"context": [-1]}, [])

@@ -99,8 +99,8 @@ def masked(text: str) -> str:
     return re.sub(r"0x[0-9a-f]+|\d+(\.\d+)?", "#", "\n".join(lines))
 
 
-def test_the_layer_norm_is_that_of_the_examples() -> None:
-    home = ROOT / "examples"
+def test_the_layer_norm_of_the_docs_is_that_of_its_project() -> None:
+    home = ROOT / "tests/projects/pages"
     page = ROOT / "docs/your-kernel.md"
     for path, text in files(page, "layernorm").items():
         assert text == (home / path).read_text(), path

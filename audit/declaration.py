@@ -141,7 +141,7 @@ _RULES: Mapping[tuple[type, str], _Rule] = {
     (Operator, "derived"): _KEYS,
     (Operator, "measured"): _KEYS,
     (Bench, "layers"): _Rule("an integer of at least 1", lambda layers: layers >= 1),
-    (Bench, "contexts"): _Rule("at least one value of the axis `context`", lambda contexts: len(contexts) > 0),
+    (Bench, "values"): _Rule("at least one value, ascending", lambda values: list(values) == sorted({*values}) != []),
 }
 
 
@@ -294,6 +294,7 @@ def _unknown(operator: Operator) -> Iterator[Mismatch]:
         *((f"{field}.probe", "a probe", [line.probe], probes) for field, line in lines),
         ("plan.sizes", "an axis", families.sizes if families and isinstance(families.sizes, Mapping) else (), axes),
         ("bench.axes", "an axis", operator.bench.axes if operator.bench else (), axes),
+        ("bench.axis", "an axis", [operator.bench.axis] if operator.bench else (), axes),
     ]  # fmt: skip
     for field, what, names, known in references:
         for name in names:

@@ -164,7 +164,8 @@ def _changed(name: str, rng: np.random.Generator, stored: Array, dtype: str) -> 
         wanted = family.change(values, rng, dtype)
         new = _stored_as(dtype, wanted, stored) + stored.dtype.type(0)  # no new -0
         read = formats.stored_values(dtype, new).astype(np.float64)
-    if np.array_equal(read, values) or not keeps(values, read, outside=family.outside):
+        kept = keeps(values, read, outside=family.outside)
+    if np.array_equal(read, values) or not kept:
         return None
     return np.asarray(new)
 

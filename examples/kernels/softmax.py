@@ -1,4 +1,5 @@
 import numpy as np
+
 from audit import Axis, Buffer, Launch, Operator, Reference, RelL2, Source, Variant
 
 

@@ -16,7 +16,7 @@ from audit.checks.device import host_notes
 from audit.compile.identity import BuildIdentity
 from audit.declaration import arrays_of, ask, launches_of
 from audit.execution import CaseInputs, execute_variant
-from audit.inputs import case_inputs, load_capture
+from audit.inputs import load_capture, stored_inputs
 from audit.launch_record import LaunchRecord, launch_records
 from audit.metrics import metrics
 from audit.plan import Plan
@@ -106,13 +106,14 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
             if reference.computed_by
         },
         launches=launches,
+        converted=prepared.converted,
     )
     return CaseOutcome(record, tuple(audits), builds, tuple(exposures))
 
 
 def _prepare(operator: Operator, case: Case, capture: Capture | None) -> CaseInputs:
-    inputs, steps = case_inputs(operator, case, capture)
-    return CaseInputs(operator, case, inputs, steps, _references(operator, case, steps))
+    inputs, steps, converted = stored_inputs(operator, case, capture)
+    return CaseInputs(operator, case, inputs, steps, _references(operator, case, steps), converted)
 
 
 def _references(

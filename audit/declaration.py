@@ -20,6 +20,8 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 import msgspec
 import numpy as np
 
+from audit.conversions import converted_inputs
+from audit.elements import is_number
 from audit.errors import InputError, ProjectError
 from audit.hooks import call
 from audit.printable import one_line
@@ -211,7 +213,7 @@ def _is(value: object, hint: Any) -> bool:
     elif origin in (tuple, Sequence):
         holds = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     elif origin is np.ndarray:
-        holds = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiub"
+        holds = isinstance(value, np.ndarray | np.generic) and is_number(value.dtype)
     elif origin is collections.abc.Callable:
         holds = callable(value)
     elif hint in _NUMBERS:
@@ -351,6 +353,18 @@ def inputs_from(operator: Operator, case: Case, what: str, function: Callable[..
     return given
 
 
+def as_stored(
+    operator: Operator, case: Case, what: str, function: object, given: Inputs
+) -> tuple[Inputs, Mapping[str, str]]:
+    """Inputs that a hook returned as their buffers hold them, and for each that was converted a note."""
+    try:
+        return converted_inputs(buffers_of(operator, case), case, given)
+    except ProjectError as error:
+        raise ProjectError(
+            f"{_line_of(function)}: operator {case.operator}, case {case.id}: {what} returned for {error}"
+        ) from None
+
+
 def steps_of(operator: Operator, case: Case, inputs: Inputs) -> Mapping[str, Inputs]:
     """What changes in each step of a case."""
     steps = ask(case, "steps", operator.steps, case, inputs, returns=Mapping[str, Mapping[str, Array | np.generic]])
@@ -431,12 +445,17 @@ def measured_by(case: Case, what: str, function: Callable[..., T], *args: object
 def mutated_by(
     mutation: Mutation, case: Case, inputs: Inputs, right: Mapping[str, Array], references: Mapping[str, Any]
 ) -> Mapping[str, Array] | None:
-    """What a mutation changes: results in their own shape and dtype."""
+    """What a mutation changes: results in their own shape and dtype, or the codes of one that numpy does not have."""
     what = f"mutation {mutation.name}"
     wrong = ask(case, what, mutation.apply, case, inputs, right, references, returns=Mapping[str, Array] | None)
     for name, array in (wrong or {}).items():
         kept = right.get(name)
-        if kept is None or (array.shape, array.dtype) != (kept.shape, kept.dtype):
+        if kept is None or array.shape != kept.shape or array.dtype not in (kept.dtype, _codes_of(kept.dtype)):
             expected = f"results of {list(right)}" if kept is None else came(kept)
             raise _refusal(case, what, mutation.apply, Mismatch(f"[{came(name, bare=True)}]", expected, came(array)))
     return wrong
+
+
+def _codes_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the codes of a dtype that numpy does not have; of any other, itself."""
+    return dtype if dtype.isbuiltin == 1 else np.dtype(f"u{dtype.itemsize}")

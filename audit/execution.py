@@ -48,6 +48,7 @@ class CaseInputs:
     inputs: Inputs
     steps: Mapping[str, Inputs]
     references: Mapping[str, Mapping[str, Mapping[str, Array]]]  # step -> reference -> arrays
+    converted: dict[str, str] = field(default_factory=dict)  # buffer -> how its input was converted
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from audit import declaration
 from audit.capture.store import Capture, CaptureStore
@@ -24,25 +24,45 @@ def load_capture(project: Project, case: Case) -> Capture | None:
     return CaptureStore(project.captures).load(case.capture)
 
 
+class StoredInputs(NamedTuple):
+    """The inputs of a case as its buffers hold them."""
+
+    inputs: Inputs
+    steps: Mapping[str, Inputs]  # complete
+    converted: dict[str, str]  # buffer -> what was done to the array that the declaration gave
+
+
 def case_inputs(operator: Operator, case: Case, capture: Capture | None) -> tuple[Inputs, Mapping[str, Inputs]]:
     """The inputs, and the complete inputs of every step. Raises InputError if the operator does not admit them."""
-    inputs = _inputs(operator, case, capture)
-    changes = declaration.steps_of(operator, case, inputs)
-    if case.first_step_only:
-        changes = dict(list(changes.items())[:1])
-    steps = {name: {**inputs, **change} for name, change in changes.items()}
-    if operator.admit_inputs:
-        for step_inputs in steps.values():
-            declaration.ask(case, "admit_inputs", operator.admit_inputs, case, step_inputs, returns=Any)
+    inputs, steps, _ = stored_inputs(operator, case, capture)
     return inputs, steps
 
 
-def _inputs(operator: Operator, case: Case, capture: Capture | None) -> Inputs:
+def stored_inputs(operator: Operator, case: Case, capture: Capture | None) -> StoredInputs:
+    """`case_inputs`, and how the buffers hold them."""
+    inputs, converted = _inputs(operator, case, capture)
+    changes = declaration.steps_of(operator, case, inputs)
+    if case.first_step_only:
+        changes = dict(list(changes.items())[:1])
+    steps, notes = {}, dict(converted)
+    for name, change in changes.items():
+        stored, found = declaration.as_stored(operator, case, f"steps[{name!r}]", operator.steps, change)
+        steps[name] = {**inputs, **stored}
+        notes.update({buffer: note for buffer, note in found.items() if buffer not in notes})
+    if operator.admit_inputs:
+        for step_inputs in steps.values():
+            declaration.ask(case, "admit_inputs", operator.admit_inputs, case, step_inputs, returns=Any)
+    return StoredInputs(inputs, steps, notes)
+
+
+def _inputs(operator: Operator, case: Case, capture: Capture | None) -> tuple[Inputs, Mapping[str, str]]:
     if capture is None:
         make = operator.probe(case.probe).inputs if case.probe else operator.inputs
-        return declaration.inputs_from(operator, case, "inputs", make, case.rng())
+        given = declaration.inputs_from(operator, case, "inputs", make, case.rng())
+        return declaration.as_stored(operator, case, "inputs", make, given)
     if operator.from_capture is None:
         raise ProjectError(
             f"operator {operator.name}: case {case.id} needs from_capture, which makes its inputs; declare it"
         )
-    return declaration.inputs_from(operator, case, "from_capture", operator.from_capture, capture)
+    given = declaration.inputs_from(operator, case, "from_capture", operator.from_capture, capture)
+    return declaration.as_stored(operator, case, "from_capture", operator.from_capture, given)

@@ -14,6 +14,7 @@ from audit.bench.arrays import DeviceComparison
 from audit.bench.clock import Clock, Replay
 from audit.bench.workset import Contender, WorkingSet, check_workset
 from audit.declaration import ask
+from audit.elements import codes_of, numbers_of
 from audit.errors import AuditError, ToolMissing
 from audit.records.bench import Bandwidth, ComparedBytes, Error, Method, Pair, SkippedArm, TimedContext
 from audit.spec import Array, AxisValue, Bench, Inputs, Shape, kernels_on_gpu
@@ -162,7 +163,7 @@ class TimingSession:
 
     def _typed(self, raw: Array) -> Array:
         buffer = self.work.buffers[self.declared.output]
-        return raw.view(buffer.numpy_dtype()).reshape(buffer.shape(self.work.case))
+        return numbers_of(codes_of(raw, buffer.dtype), buffer.dtype).reshape(buffer.shape(self.work.case))
 
 
 def _error(name: str, context: int, reference: str, got: Array, expected: Array) -> Error:

@@ -13,7 +13,7 @@ from audit.backends.driver import Driver
 from audit.backends.launches import Launches, load_kernels
 from audit.bench.arrays import Arrays, DeviceComparison, Region
 from audit.bench.clock import Replay
-from audit.declaration import buffers_of, inputs_from, launches_of
+from audit.declaration import as_stored, buffers_of, inputs_from, launches_of
 from audit.records.bench import ComparedBytes
 from audit.spec import Bench, Case, Inputs, Operator, Shape, Variant
 
@@ -35,11 +35,16 @@ class WorkingSet:
             for name, buffer in self.buffers.items():
                 if buffer.role == "in":
                     layer[name] = Region(driver, buffer.nbytes(self.case), buffer.offset)
-                    layer[name].put(arena.input_array(buffer, self.case, inputs))
+                    layer[name].put(arena.input_bytes(buffer, self.case, inputs))
             self.regions.append(layer)
 
     def _generated(self, case: Case) -> Inputs:
-        return inputs_from(self.operator, case, "inputs", self.operator.inputs, case.rng())
+        given = inputs_from(self.operator, case, "inputs", self.operator.inputs, case.rng())
+        return as_stored(self.operator, case, "inputs", self.operator.inputs, given)[0]
+
+    def _changed(self, case: Case, inputs: Inputs, context: int) -> Inputs:
+        given = inputs_from(self.operator, case, "bench.at", self.bench.at, inputs, context)
+        return as_stored(self.operator, case, "bench.at", self.bench.at, given)[0]
 
     @property
     def case(self) -> Case:
@@ -48,13 +53,10 @@ class WorkingSet:
 
     def see(self, context: int) -> list[Inputs]:
         """Make `context` tokens visible on the device, and return each layer's inputs with that change."""
-        changed = [
-            inputs_from(self.operator, case, "bench.at", self.bench.at, inputs, context)
-            for case, inputs in zip(self.cases, self.inputs, strict=True)
-        ]
+        changed = [self._changed(case, inputs, context) for case, inputs in zip(self.cases, self.inputs, strict=True)]
         for change, layer in zip(changed, self.regions, strict=True):
             for name in change:
-                layer[name].put(arena.input_array(self.buffers[name], self.case, change))
+                layer[name].put(arena.input_bytes(self.buffers[name], self.case, change))
         return [{**inputs, **change} for inputs, change in zip(self.inputs, changed, strict=True)]
 
 

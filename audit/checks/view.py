@@ -10,7 +10,7 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from audit import arena
+from audit import arena, elements
 from audit.arena import Snapshot
 from audit.backends.outcome import LaunchCount, Outcome
 from audit.bundle import Bundle
@@ -93,9 +93,8 @@ class View:
         return got
 
     def words(self, step: Step, name: str) -> Array:
-        """`array` as unsigned integers, for comparison bit for bit."""
-        array = self.array(step, name)
-        return array.view(f"u{array.dtype.itemsize}")
+        """`array` as unsigned integers, one an element, for comparison bit for bit."""
+        return arena.codes(step.snapshots[name], self.buffers[name], self.case)
 
     def written(self, step: Step) -> Mapping[str, Array]:
         """For each output and workspace, the mask of the elements that the contract requires to be written."""
@@ -105,10 +104,10 @@ class View:
         """The mask of the elements that a step left as they were: poison, or the contents of an `inout` buffer."""
         if self.buffers[name].role == "inout":
             before = arena.input_array(self.buffers[name], self.case, step.inputs)
-            return np.asarray(self.words(step, name) == before.view(f"u{before.dtype.itemsize}"))
+            return np.asarray(self.words(step, name) == elements.codes_in(before))
         word = arena.poison_array(self.bundle.slot(name), step.poison[name])
         words = self.words(step, name)
-        return np.asarray(words == word.view(words.dtype).reshape(words.shape))
+        return np.asarray(words == elements.codes_of(word, self.buffers[name].dtype).reshape(words.shape))
 
     def element(self, name: str, index: Sequence[int] | int) -> str:
         """An element by the names of its dimensions: `partial[split=3, row=1, head=0, dim=17]`."""

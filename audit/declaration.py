@@ -135,7 +135,7 @@ _RULES: Mapping[tuple[type, str], _Rule] = {
     (Operator, "derived"): _KEYS,
     (Operator, "measured"): _KEYS,
     (Bench, "layers"): _Rule("an integer of at least 1", lambda layers: layers >= 1),
-    (Bench, "contexts"): _Rule("at least one value of the axis `context`", lambda contexts: len(contexts) > 0),
+    (Bench, "values"): _Rule("at least one value, ascending", lambda values: list(values) == sorted({*values}) != []),
 }
 
 
@@ -285,6 +285,7 @@ def _unknown(operator: Operator) -> Iterator[Mismatch]:
         *((f"{field}.axes", "an axis", line.axes, axes) for field, line in lines),
         *((f"{field}.probe", "a probe", [line.probe], probes) for field, line in lines),
         ("bench.axes", "an axis", operator.bench.axes if operator.bench else (), axes),
+        ("bench.axis", "an axis", [operator.bench.axis] if operator.bench else (), axes),
     ]  # fmt: skip
     for field, what, names, known in references:
         for name in names:

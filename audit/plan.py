@@ -150,16 +150,30 @@ def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[C
             ]
             for full in (selection.full, True)
         )
-        if not selection.axes:
-            cases += planned
-            continue
-        for values in itertools.product(*selection.axes.values()):
-            wanted = dict(zip(selection.axes, values, strict=True))
-            added = operator.case(shape, wanted, seed=seed)  # raises if no case can have these values
-            matching = [case for case in planned if wanted.items() <= case.axes.items()]
-            beyond = [case for case in everything if wanted.items() <= case.axes.items()]
-            cases += matching or beyond or [added]
+        cases += cases_having(operator, shape, selection.axes, seed, planned, everything)
     return list({case.id: case for case in cases}.values())
+
+
+def cases_having(
+    operator: Operator,
+    shape: Shape,
+    axes: Mapping[str, Sequence[AxisValue]],
+    seed: int,
+    planned: Sequence[Case],
+    everything: Sequence[Case] = (),
+) -> list[Case]:
+    """For each combination of axis values the planned cases that have it, else those of `everything`, else a new case.
+    Without any axis, the planned ones. Raises PlanError if no case can have the values."""
+    if not axes:
+        return list(planned)
+    cases = []
+    for values in itertools.product(*axes.values()):
+        wanted = dict(zip(axes, values, strict=True))
+        added = operator.case(shape, wanted, seed=seed)
+        matching = [case for case in planned if wanted.items() <= case.axes.items()]
+        beyond = [case for case in everything if wanted.items() <= case.axes.items()]
+        cases += matching or beyond or [added]
+    return cases
 
 
 def _probed(operator: Operator, shape: Shape, selection: Selection) -> list[Case]:
@@ -295,15 +309,15 @@ def _against(
     return tuple(planned)
 
 
-def axis_values(words: tuple[str, ...]) -> list[tuple[str, AxisValue]]:
-    """The name and value of each `--axis NAME=VALUE`. Raises PlanError for any other form."""
-    values = []
+def chosen_axes(contexts: Sequence[int], words: Sequence[str]) -> dict[str, list[AxisValue]]:
+    """Axis -> the values of each `--axis NAME=VALUE`, and of `--context`. Raises PlanError for any other form."""
+    chosen: dict[str, list[AxisValue]] = {"context": list(contexts)} if contexts else {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
             raise PlanError(f"--axis: expected NAME=VALUE, but got {word!r}")
-        values.append((name, _axis_value(value)))
-    return values
+        chosen.setdefault(name, []).append(_axis_value(value))
+    return chosen
 
 
 def _axis_value(text: str) -> AxisValue:

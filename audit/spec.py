@@ -476,22 +476,26 @@ class Peer:
 
 @dataclass(frozen=True)
 class Bench:
-    """What `audit bench` times: a working set of several layers, each with inputs of its own.
+    """What `audit bench` times: a working set of several layers, each with inputs of its own, along one axis.
 
-    axes      axis -> value of the working set, at its greatest context
-    contexts  values of the axis `context` to time at, ascending; the last is that of the working set
-    at        the inputs that change where only n tokens are visible, from a case, its inputs and n
-    moved     bytes that any implementation must move for one layer at n tokens, from a case and n
-    output    name of the output whose error is measured
-    layers    number of layers
-    peers     other implementations to time
+    axis    name of the axis
+    values  its values to time at, ascending
+    axes    axis -> value of the other axes, where it is not the shape's or the default
+    at      the inputs that change where the axis has a lesser value, from a case, its inputs and the value: one working
+            set, made for the greatest value, then serves all. Without it, each value has a working set of its own
+    moved   bytes that any implementation must move for one layer, from a case and the value; by default those of all
+            inputs and all outputs
+    output  name of the output whose error is measured; by default the first
+    layers  number of layers
+    peers   other implementations to time
     """
 
-    axes: Mapping[str, AxisValue]
-    contexts: Sequence[int]
-    at: Callable[[Case, Inputs, int], Inputs]
-    moved: Callable[[Case, int], int]
-    output: str = "out"
+    axis: str
+    values: Sequence[int]
+    axes: Mapping[str, AxisValue] = field(default_factory=dict)
+    at: Callable[[Case, Inputs, int], Inputs] | None = None
+    moved: Callable[[Case, int], int] | None = None
+    output: str = ""
     layers: int = 16
     peers: Sequence[Peer] = ()
 
@@ -557,7 +561,7 @@ class Operator:
     omission_share  the share of single omissions, such as of one token, that the bounds of a case could show
     sanitize        shape name -> lines of the cases that sanitizers run; the key "" serves all other shapes
     default         name of the variant that callers should use: a control or an admitted one
-    bench           what `audit bench` times
+    bench           what `audit bench` times, where it is not the default case or what its options say
     """
 
     name: str

@@ -23,22 +23,14 @@ from audit.errors import PlanError
 from audit.project import find_project
 from audit.records.run import CheckFinding, RunRecord, findings
 from audit.run import run
-from audit.spec import AxisValue
 
 _SHOWN = 12
 
 
 @click.command(name="run")
 @options.SHAPE_OR_ALL
-@click.option(
-    "--context",
-    "contexts",
-    metavar="N",
-    type=int,
-    multiple=True,
-    help="Run only cases with this value of axis context.",
-)
-@click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE", help="Run only cases with this axis value.")
+@options.CONTEXTS
+@options.AXES
 @options.VARIANTS
 @click.option(
     "--capture",
@@ -50,9 +42,7 @@ _SHOWN = 12
 @click.option(
     "--probe", "probes", metavar="NAME", multiple=True, help="Run only this probe; `all` for all, `none` for none."
 )
-@click.option(
-    "--seed", "seeds", metavar="N", type=int, multiple=True, help="Generate inputs with this seed (default: 1)."
-)
+@options.SEEDS
 @click.option("--against", metavar="REVISION", help="Compare each variant with itself as it was at a git revision.")
 @click.option("--full", is_flag=True, help="Add the cases that the default plan leaves out.")
 @options.DEVICE
@@ -96,7 +86,7 @@ def command(
     project = find_project(project_folder)
     shapes = chosen_shapes(project, shape)
     selection = planning.Selection(
-        axes=_axes(contexts, axes),
+        axes=planning.chosen_axes(contexts, axes),
         variants=variants,
         captures=_named(captures),
         probes=_named(probes),
@@ -130,13 +120,6 @@ def command(
 
 def _named(names: tuple[str, ...]) -> tuple[str, ...] | None:
     return tuple(name for name in names if name != "none") if names else None
-
-
-def _axes(contexts: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, list[AxisValue]]:
-    chosen: dict[str, list[AxisValue]] = {"context": list(contexts)} if contexts else {}
-    for name, value in planning.axis_values(axes):
-        chosen.setdefault(name, []).append(value)
-    return chosen
 
 
 def _json(record: RunRecord, folder: Path) -> dict[str, object]:

@@ -23,6 +23,7 @@ import numpy as np
 from audit.conversions import converted_inputs
 from audit.elements import is_number
 from audit.errors import InputError, ProjectError
+from audit.families import FAMILIES, is_family
 from audit.hooks import call
 from audit.printable import one_line
 from audit.spec import (
@@ -34,8 +35,10 @@ from audit.spec import (
     Bound,
     Buffer,
     Case,
+    Families,
     Inputs,
     Launch,
+    Line,
     Machine,
     Measured,
     Mutation,
@@ -116,6 +119,7 @@ _CONTAINERS: Mapping[Any, str] = {
     np.ndarray: "a numpy array of numbers",
     collections.abc.Callable: "a function",
 }
+_FAMILIES = _Rule(f"input families: {', '.join(FAMILIES)}, seed2, seed3 ...", lambda names: all(map(is_family, names)))
 _COUNT = _Rule("an integer of at least 0", lambda value: 0 <= value < 2**63)
 _RULES: Mapping[tuple[type, str], _Rule] = {
     **{(kind, "name"): _NAME for kind in (Operator, Shape, Variant, Reference, Bound, Probe, Mutation, Peer)},
@@ -132,6 +136,10 @@ _RULES: Mapping[tuple[type, str], _Rule] = {
     (Launch, "block"): _EXTENTS,
     (Launch, "shared_bytes"): _COUNT,
     (Launch, "cluster"): _CLUSTER,
+    (Line, "families"): _FAMILIES,
+    (Families, "names"): _FAMILIES,
+    (Families, "without"): _FAMILIES,
+    (Families, "seeds"): _Rule("an integer from 1 to 9999", lambda seeds: 1 <= seeds <= 9999),
     (Operator, "derived"): _KEYS,
     (Operator, "measured"): _KEYS,
     (Bench, "layers"): _Rule("an integer of at least 1", lambda layers: layers >= 1),
@@ -266,9 +274,11 @@ def _unknown(operator: Operator) -> Iterator[Mismatch]:
         [one.name for one in named] for named in (operator.axes, operator.variants, operator.probes)
     )
     shapes = [shape.name for shape in operator.shapes] or [operator.name]
+    families = operator.plan if isinstance(operator.plan, Families) else None
+    plan: Mapping[str, Sequence[Line]] = {} if isinstance(operator.plan, Families) else operator.plan
     lines = [
         (f"{field}[{shape!r}][{index}]", line)
-        for field, plans in (("plan", operator.plan), ("sanitize", operator.sanitize))
+        for field, plans in (("plan", plan), ("sanitize", operator.sanitize))
         for shape, listed in plans.items()
         for index, line in enumerate(listed)
     ]
@@ -279,11 +289,12 @@ def _unknown(operator: Operator) -> Iterator[Mismatch]:
         *(
             (f"{field} (key)", "a shape", keys, ["", *shapes])
             for field, keys in (
-                ("plan", operator.plan), ("captures", operator.captures), ("sanitize", operator.sanitize)
+                ("plan", plan), ("captures", operator.captures), ("sanitize", operator.sanitize)
             )
         ),
         *((f"{field}.axes", "an axis", line.axes, axes) for field, line in lines),
         *((f"{field}.probe", "a probe", [line.probe], probes) for field, line in lines),
+        ("plan.sizes", "an axis", families.sizes if families and isinstance(families.sizes, Mapping) else (), axes),
         ("bench.axes", "an axis", operator.bench.axes if operator.bench else (), axes),
         ("bench.axis", "an axis", [operator.bench.axis] if operator.bench else (), axes),
     ]  # fmt: skip

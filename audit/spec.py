@@ -134,6 +134,7 @@ class Case(msgspec.Struct, frozen=True):
     first_step_only  run the first step and leave out the others
     unnamed          axes that the name of the case leaves out
     arch             architecture whose tensor cores the results follow
+    families         input families that run as further steps
     """
 
     shape: str
@@ -145,6 +146,7 @@ class Case(msgspec.Struct, frozen=True):
     first_step_only: bool = False
     unnamed: tuple[str, ...] = ()
     arch: str = "sm_90"
+    families: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         """The value of an axis: `case.rows`."""
@@ -438,6 +440,7 @@ class Line:
     capture          id of the capture that gives the inputs; for `Operator.sanitize` only
     first_step_only  run the first step and leave out the others
     full             run only with `--full`
+    families         input families that run as further steps
     """
 
     axes: Mapping[str, AxisValue] = field(default_factory=dict)
@@ -445,6 +448,30 @@ class Line:
     capture: str | None = None
     first_step_only: bool = False
     full: bool = False
+    families: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Families:
+    """A plan made of input families, which run as further steps of each case, and of sizes, which are further cases.
+
+    The families are `seed2`, `seed3` and so on (another draw of `inputs`), `negative`, `ties`, `zeros`, `huge`,
+    `close`, `alternating`, `wide`, `ones` and `denormal`; `ramp` and `masked` run only by name. `docs/inputs.md`
+    explains each.
+
+    names    the families, in order; empty takes all that need no name
+    without  families to leave out
+    seeds    the number of draws of `inputs`, the case's own included: 3 adds `seed2` and `seed3`
+    buffers  integer buffers that families change as well
+    sizes    True adds cases for each axis that declares values or a range, False none; a mapping from an axis to
+             values adds these
+    """
+
+    names: Sequence[str] = ()
+    without: Sequence[str] = ()
+    seeds: int = 3
+    buffers: Sequence[str] = ()
+    sizes: bool | Mapping[str, Sequence[AxisValue]] = True
 
 
 class PeerRun(Protocol):
@@ -540,7 +567,8 @@ class Operator:
     references      what the result should be
     bounds          limits of the error against the references
     shapes          named choices of axis values; without any, one shape has the operator's name
-    plan            shape name -> lines of its default plan; the key "" serves all other shapes
+    plan            shape name -> lines of its default plan; the key "" serves all other shapes. `Families` makes a plan
+                    for every shape. A shape without lines gets a plan with the families that fit into a few seconds
     captures        shape name -> ids of the captures in its default plan; the key "" serves all other shapes
     capture_axes    axis -> value that a capture fixes
     from_capture    the inputs of a case, from a capture; needed for cases with a capture
@@ -572,7 +600,7 @@ class Operator:
     references: Sequence[Reference] = ()
     bounds: Sequence[Bound] = ()
     shapes: Sequence[Shape] = ()
-    plan: Mapping[str, Sequence[Line]] = field(default_factory=dict)
+    plan: Mapping[str, Sequence[Line]] | Families = field(default_factory=dict)
     captures: Mapping[str, Sequence[str]] = field(default_factory=dict)
     capture_axes: Callable[[CapturedInputs], Mapping[str, AxisValue]] | None = None
     from_capture: Callable[[Case, CapturedInputs], Inputs] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,6 +14,7 @@ from audit import arena, elements
 from audit.arena import Snapshot
 from audit.backends.outcome import LaunchCount, Outcome
 from audit.bundle import Bundle
+from audit.checks.conditioning import Moved
 from audit.compile.identity import BuildIdentity
 from audit.declaration import ask, buffers_of, masks_of
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Variant
@@ -28,6 +29,8 @@ class Step:
     snapshots: Mapping[str, Snapshot]
     poison: Mapping[str, str]
     references: Mapping[str, Mapping[str, Array]]
+    family: str = ""  # the input family that the step is
+    moved: Callable[[], Moved | None] | None = None  # the references for moved inputs, where the case has families
     _derived: dict[str, Array] = field(init=False, default_factory=dict, compare=False, repr=False)
 
 
@@ -52,6 +55,7 @@ class View:
     host_reason: str = ""  # in a run on a GPU: why there is no `on_host`
     baseline_only: bool = False  # runs only so that another variant can be compared with it
     revision: str | None = None  # the commit of the sources; None: the working tree
+    first: View | None = None  # the first variant of the case that has no parent, unless it is this one
 
     @cached_property
     def launched_code(self) -> str:
@@ -66,6 +70,11 @@ class View:
         if self.build is None:
             return ""
         return self.build.machine_code.get(entry) or f"{self.build.binary_sha256} {entry}"
+
+    @property
+    def own_steps(self) -> Sequence[Step]:
+        """The steps of the operator, without the input families."""
+        return [step for step in self.steps if not step.family]
 
     @cached_property
     def buffers(self) -> Mapping[str, Buffer]:

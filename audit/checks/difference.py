@@ -9,7 +9,7 @@ import numpy as np
 from audit import formats
 from audit.checks.result import Figure, LargestDifference
 from audit.checks.view import View
-from audit.spec import Array
+from audit.spec import Array, Buffer
 
 
 def largest_difference(view: View, name: str, at: Array, mine: Array, theirs: Array) -> LargestDifference:
@@ -22,7 +22,7 @@ def largest_difference(view: View, name: str, at: Array, mine: Array, theirs: Ar
     numbers = np.flatnonzero(nans == 0)
     absolute, most, elements = None, None, ["", ""]
     if numbers.size:
-        apart = _absolute(left[numbers], right[numbers])
+        apart = absolute_difference(left[numbers], right[numbers])
         furthest = int(np.argmax(apart))
         absolute, elements[0] = Figure.of(float(apart[furthest])), view.element(name, int(at[numbers[furthest]]))
         if ulp is not None:
@@ -67,6 +67,11 @@ def ulp_text(distance: int) -> str:
     return f"{distance:,} ulp" if distance < 10**6 else f"{distance:.3g} ulp"
 
 
+def as_numbers(buffer: Buffer, mine: Array, theirs: Array) -> tuple[Array, Array, Array | None]:
+    """The numbers that bits of a buffer stand for, on both sides, and their distances in ulp; None for integers."""
+    return _measured(buffer.dtype, buffer.numpy_dtype(), mine, theirs)
+
+
 def _measured(dtype: str, kind: np.dtype[np.generic], mine: Array, theirs: Array) -> tuple[Array, Array, Array | None]:
     """Both sides as numbers, and their distances in ulp where they are floating point."""
     if dtype == "e4m3":
@@ -77,7 +82,7 @@ def _measured(dtype: str, kind: np.dtype[np.generic], mine: Array, theirs: Array
     return left, right, formats.ulp_distance(left, right) if kind.kind == "f" else None
 
 
-def _absolute(left: Array, right: Array) -> Array:
+def absolute_difference(left: Array, right: Array) -> Array:
     """|left - right|: in f64 for floating point, exact for integers."""
     if left.dtype.kind == "f":
         with np.errstate(over="ignore"):

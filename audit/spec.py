@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 
 from audit.errors import PlanError, ProjectError
+from audit.relations import Bitwise, Relation
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """A numpy array of any dtype."""
@@ -329,16 +330,19 @@ class Binary(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Variant:
-    """One implementation of an operator. A variant with a parent must write every byte that the parent writes.
+    """One implementation of an operator. A variant with a parent must leave what its relation to the parent permits:
+    every byte that the parent writes, unless it declares another one.
 
     name      unique in the operator
     code      the source file, the compiled GPU code or the frozen program
     launches  the kernel launches of a case, in order
-    parent    name of the variant whose bytes it must reproduce; None leaves it to the bounds alone
+    parent    name of the variant that it is compared with; None leaves it to the bounds alone
     status    control, admitted, experimental or closed
     note      what it changes, in a sentence for the report
     why       why it was closed
     evidence  records that admit or close it: paths relative to the project's folder
+    relation  what its results have in common with the parent's. A mapping gives relations by the names of outputs and
+              workspaces; those that it leaves out stay `Bitwise()`
     """
 
     name: str
@@ -349,6 +353,7 @@ class Variant:
     note: str = ""
     why: str = ""
     evidence: tuple[str, ...] = ()
+    relation: Relation | Mapping[str, Relation] = Bitwise()  # noqa: RUF009 - frozen
 
 
 @dataclass(frozen=True)

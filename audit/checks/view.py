@@ -16,7 +16,8 @@ from audit.backends.outcome import LaunchCount, Outcome
 from audit.bundle import Bundle
 from audit.checks.conditioning import Moved
 from audit.compile.identity import BuildIdentity
-from audit.declaration import ask, buffers_of, masks_of
+from audit.declaration import ask, buffers_of, masks_of, relation_to_parent
+from audit.relations import Bitwise, Relation
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Variant
 
 
@@ -85,6 +86,16 @@ class View:
     def results(self) -> Sequence[Buffer]:
         """The outputs and workspaces."""
         return [buffer for buffer in self.buffers.values() if buffer.role not in ("in", "scratch")]
+
+    @cached_property
+    def relations(self) -> Mapping[str, Relation]:
+        """How each output and workspace relates to the parent's; a buffer that is left out is not judged.
+
+        The same variant at another revision is compared bit for bit.
+        """
+        if self.parent is not None and self.parent.revision:
+            return {buffer.name: Bitwise() for buffer in self.results}
+        return relation_to_parent(self.variant, self.case, self.buffers.values())
 
     def array(self, step: Step, name: str) -> Array:
         """The content of an output or workspace after a step, in its own dtype and dimensions."""

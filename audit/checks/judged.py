@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import wraps
 
 import msgspec
 import numpy as np
@@ -39,6 +40,7 @@ _FLUSHING = ("use_fast_math", "ftz=true")
 def judged(check: Run) -> Run:
     """The check, which judges the operator's steps as they are, and those of input families as this module says."""
 
+    @wraps(check)
     def run(view: View) -> Iterator[Result]:
         yield from check(_part(view, view.own_steps))
         for step in view.steps:

@@ -35,11 +35,13 @@ if TYPE_CHECKING:
         Operator,
         Peer,
         PeerRun,
+        Pointers,
         Probe,
         Reference,
         Shape,
         Source,
         Status,
+        Struct,
         Variant,
     )
 
@@ -73,6 +75,7 @@ __all__ = [
     "Peer",
     "PeerRun",
     "PlanError",
+    "Pointers",
     "Probe",
     "ProjectError",
     "Reference",
@@ -80,6 +83,7 @@ __all__ = [
     "Shape",
     "Source",
     "Status",
+    "Struct",
     "ToolMissing",
     "Variant",
 ]

@@ -266,9 +266,40 @@ class At:
     elements: int
 
 
-Arg: TypeAlias = str | int | float | np.generic | At | None
-"""A launch argument: the name of a buffer or of a scalar input, a Python int (i32) or float (f32), a numpy scalar
-of type int32, uint32, int64, uint64, float32 or float64, an `At`, or None for a null pointer."""
+@dataclass(frozen=True, init=False)
+class Pointers:
+    """A launch argument: an array of pointers in device memory, as for a parameter `float** rows`.
+
+    targets  what each pointer points to: the name of a buffer, an `At`, or None for a null pointer
+    """
+
+    targets: tuple[str | At | None, ...]
+
+    def __init__(self, *targets: str | At | None) -> None:
+        object.__setattr__(self, "targets", targets)
+
+
+@dataclass(frozen=True, init=False)
+class Struct:
+    """A launch argument: a struct by value with pointers in it.
+
+    dtype   a structured numpy dtype with the layout of C, `numpy.dtype([...], align=True)`; pointers are fields of
+            uint64
+    fields  field -> number, or what a pointer points to: the name of a buffer, an `At`, or None for a null pointer
+    """
+
+    dtype: np.dtype[Any]
+    fields: Mapping[str, Any]
+
+    def __init__(self, dtype: np.dtype[Any], /, **fields: Any) -> None:
+        object.__setattr__(self, "dtype", np.dtype(dtype))
+        object.__setattr__(self, "fields", fields)
+
+
+Arg: TypeAlias = str | bool | int | float | np.generic | At | Pointers | Struct | None
+"""A launch argument: the name of a buffer or of a scalar input, a Python int (i32), float (f32) or bool, a numpy scalar
+of a bool, of an integer or of a floating-point number, a scalar of `ml_dtypes`, a structured numpy scalar with the
+layout of C for a struct by value, an `At`, a `Pointers`, a `Struct`, or None for a null pointer."""
 
 
 @dataclass(frozen=True)

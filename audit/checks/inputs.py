@@ -16,7 +16,7 @@ def inputs(view: View) -> Iterator[Result]:
     for name in (slot.name for slot in view.bundle.slots if slot.role == "in" and slot.size == 0):
         yield Result("inputs", "inconclusive", f"the input {name} has no elements in this case", where=name)
     for step in view.steps:
-        snapshots = {name: snapshot for name, snapshot in step.snapshots.items() if view.buffers[name].role == "in"}
+        snapshots = {name: snapshot for name, snapshot in step.snapshots.items() if view.bundle.slot(name).role == "in"}
         if step is view.steps[-1]:
             snapshots = {**snapshots, **view.final_inputs}
         failures = (result for name, snapshot in snapshots.items() if (result := _failure(view, step, name, snapshot)))

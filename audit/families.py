@@ -165,7 +165,8 @@ def _changed(name: str, rng: np.random.Generator, stored: Array, dtype: str) -> 
         new = np.array(_stored_as(dtype, wanted, stored))
         read = formats.stored_values(dtype, new).astype(np.float64)
         new[read == 0] = 0  # no new -0
-    if np.array_equal(read, values) or not keeps(values, read, outside=family.outside):
+        kept = keeps(values, read, outside=family.outside)
+    if np.array_equal(read, values) or not kept:
         return None
     return new.view(stored.dtype)  # codes where the operator gives codes
 

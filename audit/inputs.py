@@ -135,7 +135,7 @@ def moved_inputs(operator: Operator, case: Case, inputs: Inputs, rng: np.random.
 
 
 def nearby_inputs(operator: Operator, case: Case, inputs: Inputs, rng: np.random.Generator) -> Inputs:
-    """The inputs with every floating-point element moved up or down by what one rounding to f32 may do, 2**-24 of itself.
+    """The inputs with every floating-point element moved up or down by what one rounding to f32 may do, 2**-24.
 
     Elements of f32 and f64 buffers move by one ulp; narrower ones, which are exact in f32, become f64.
     """

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from audit.bounds import RelL2
     from audit.errors import InputError, PlanError, ProjectError, ToolMissing
+    from audit.relations import Bitwise, NoWorse, Relation, Ulps, Unrelated, Within
     from audit.spec import (
         Arg,
         Array,
@@ -36,17 +37,27 @@ if TYPE_CHECKING:
         Operator,
         Peer,
         PeerRun,
+        Pointers,
         Probe,
         Reference,
         Shape,
         Source,
         Status,
+        Struct,
         Variant,
     )
 
 __version__ = "0.1.0"
 
-PUBLIC_MODULES = ("audit", "audit.bounds", "audit.errors", "audit.formats", "audit.sparse", "audit.spec")
+PUBLIC_MODULES = (
+    "audit",
+    "audit.bounds",
+    "audit.errors",
+    "audit.formats",
+    "audit.relations",
+    "audit.sparse",
+    "audit.spec",
+)
 """The modules that a project may import. `audit.spec`, `audit.bounds` and `audit.errors` hold the vocabulary."""
 
 __all__ = [
@@ -57,6 +68,7 @@ __all__ = [
     "AxisValue",
     "Bench",
     "Binary",
+    "Bitwise",
     "Bound",
     "Buffer",
     "CapturedInputs",
@@ -71,22 +83,29 @@ __all__ = [
     "Machine",
     "Measured",
     "Mutation",
+    "NoWorse",
     "Operator",
     "Peer",
     "PeerRun",
     "PlanError",
+    "Pointers",
     "Probe",
     "ProjectError",
     "Reference",
     "RelL2",
+    "Relation",
     "Shape",
     "Source",
     "Status",
+    "Struct",
     "ToolMissing",
+    "Ulps",
+    "Unrelated",
     "Variant",
+    "Within",
 ]
 
-_HOMES = ("audit.errors", "audit.spec", "audit.bounds")
+_HOMES = ("audit.errors", "audit.relations", "audit.spec", "audit.bounds")
 
 
 def __getattr__(name: str) -> Any:

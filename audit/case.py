@@ -14,6 +14,7 @@ from audit.checks import CHECKS, Result, View, worst
 from audit.checks.bytes import zero_notes
 from audit.checks.device import host_notes
 from audit.checks.judged import family_notes
+from audit.checks.relation import relation_notes
 from audit.compile.identity import BuildIdentity
 from audit.declaration import ask, launches_of
 from audit.execution import execute_variant
@@ -93,7 +94,7 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
             measured,
             build_key,
             shared,
-            (*zero_notes(view), *host_notes(view), *family_notes(view, results)),
+            (*zero_notes(view), *host_notes(view), *relation_notes(view), *family_notes(view, results)),
             view.launched_code,
         )
         audits.append(audit)
@@ -113,6 +114,7 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
             if reference.computed_by
         },
         launches=launches,
+        converted=prepared.converted,
         left_out=dict(prepared.left_out),
     )
     return CaseOutcome(record, tuple(audits), builds, tuple(exposures))

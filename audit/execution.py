@@ -22,7 +22,7 @@ from audit.backends.outcome import ending
 from audit.backends.replay import Mode
 from audit.bundle import AGAIN, FIRST, Arm, Bundle
 from audit.checks.conditioning import Moved
-from audit.checks.view import Step, View
+from audit.checks.view import NearbyReferences, Step, View
 from audit.checks.workspace import steps_to_repeat
 from audit.compile.cubin_build import CubinBuild
 from audit.compile.device import build_device
@@ -49,9 +49,11 @@ class CaseInputs:
     inputs: Inputs
     steps: Mapping[str, Inputs]
     references: Mapping[str, Mapping[str, Mapping[str, Array]]]  # step -> reference -> arrays
+    converted: dict[str, str] = field(default_factory=dict)  # buffer -> how its input was converted
     families: tuple[str, ...] = ()  # the steps that are input families
     left_out: Mapping[str, str] = field(default_factory=dict)  # input family -> why it does not apply
     moved: Mapping[str, Callable[[], Moved | None]] = field(default_factory=dict)  # step -> references, inputs moved
+    nearby: Mapping[str, Callable[[], NearbyReferences]] = field(default_factory=dict)  # the same, by a rounding to f32
 
 
 @dataclass(frozen=True)
@@ -165,7 +167,8 @@ def _steps(manifest: Bundle, outcome: Completed, prepared: CaseInputs) -> list[S
         snapshots = {name: arena.read_slot(path, manifest.slot(name)) for name, path in files.items()}
         inputs, expected = prepared.steps[step.name], prepared.references[step.name]
         family = step.name if step.name in prepared.families else ""
-        steps.append(Step(step.name, inputs, snapshots, step.poison, expected, family, prepared.moved.get(step.name)))
+        further = (prepared.moved.get(step.name), prepared.nearby.get(step.name))
+        steps.append(Step(step.name, inputs, snapshots, step.poison, expected, family, *further))
     return steps
 
 

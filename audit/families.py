@@ -164,12 +164,13 @@ def _changed(name: str, rng: np.random.Generator, stored: Array, dtype: str) -> 
         return None
     with np.errstate(all="ignore"):
         wanted = family.change(values, rng, dtype)
-        new = _stored_as(dtype, wanted, stored) + stored.dtype.type(0)  # no new -0
+        new = np.array(_stored_as(dtype, wanted, stored))
         read = formats.stored_values(dtype, new).astype(np.float64)
+        new[read == 0] = 0  # no new -0
         kept = keeps(values, read, outside=family.outside)
     if np.array_equal(read, values) or not kept:
         return None
-    return np.asarray(new)
+    return new.view(stored.dtype)  # codes where the operator gives codes
 
 
 def _stored_as(dtype: str, values: Array, like: Array) -> Array:

@@ -17,6 +17,7 @@ from audit.errors import PlanError
 from audit.families import FAMILIES, is_family
 from audit.project import Project
 from audit.project_reads import collected_in_a_case
+from audit.relations import Bitwise, relation_text
 from audit.revision import project_at, resolve_revision
 from audit.spec import AxisValue, Case, Line, Operator, Shape, Variant
 
@@ -39,6 +40,7 @@ class PlannedVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     revision: str | None = None  # the commit that its sources come from; None: the working tree
     declared_parent: str | None = None  # as the project declares it
     baseline_only: bool = False  # runs so that another variant can be compared with it, and is not compared itself
+    relation: str = relation_text(Bitwise())  # to its parent
 
     @property
     def label(self) -> str:
@@ -271,9 +273,9 @@ def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = F
     """The named variants, or the operator's default variants, and what they are compared with; parents come first.
 
     The default is every variant that is not closed. If some are admitted, it also omits the experimental ones, unless
-    `full` is set. A variant that declares a parent is compared with its nearest ancestor among these. If none of its
-    ancestors is among them, its parent runs as well, whatever its status, as a baseline only. So does the first
-    ancestor where the operator has neither bounds nor probes: nothing says whether it is right.
+    `full` is set. A variant that declares a parent is compared with its nearest ancestor among these, by its own
+    relation. If none of its ancestors is among them, its parent runs as well, whatever its status, as a baseline only.
+    So does the first ancestor where the operator has neither bounds nor probes: nothing says whether it is right.
     """
     settled = any(variant.status == "admitted" for variant in operator.variants) and not full
     left_out = ("closed", "experimental") if settled else ("closed",)
@@ -303,6 +305,7 @@ def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = F
                 evidence=variant.evidence,
                 declared_parent=variant.parent,
                 baseline_only=only_baseline,
+                relation=relation_text(variant.relation),
             )
         )
     return tuple(found)
@@ -325,7 +328,8 @@ def ancestors(operator: Operator, variant: Variant) -> list[str]:
 def _against(
     project: Project, operator: Operator, variants: tuple[PlannedVariant, ...], revision: str | None
 ) -> tuple[PlannedVariant, ...]:
-    """Make each variant's parent the same variant at `revision`, if it existed then."""
+    """Make each variant's parent the same variant at `revision`, if it existed then: bit for bit, whatever relation to
+    its declared parent it has, because the two are one variant."""
     if revision is None:
         return variants
     commit = resolve_revision(project, revision)
@@ -338,12 +342,13 @@ def _against(
         )
     planned: list[PlannedVariant] = []
     for variant in variants:
-        parent = variant.parent
         if variant.name in existed:
-            past = msgspec.structs.replace(variant, parent=None, revision=commit, baseline_only=True)
+            bitwise = relation_text(Bitwise())
+            past = msgspec.structs.replace(variant, parent=None, revision=commit, baseline_only=True, relation=bitwise)
             planned.append(past)
-            parent = past.label
-        planned.append(msgspec.structs.replace(variant, parent=parent))
+            planned.append(msgspec.structs.replace(variant, parent=past.label, relation=bitwise))
+        else:
+            planned.append(variant)
     return tuple(planned)
 
 

@@ -16,10 +16,12 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
+import ml_dtypes
 import msgspec
 import numpy as np
 
 from audit.errors import PlanError, ProjectError
+from audit.relations import Bitwise, Relation
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """A numpy array of any dtype."""
@@ -37,8 +39,13 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "f64": np.dtype("<f8"),
     "f32": np.dtype("<f4"),
     "f16": np.dtype("<f2"),
-    "bf16": np.dtype("<u2"),
-    "e4m3": np.dtype("u1"),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "e2m1": np.dtype(ml_dtypes.float4_e2m1fn),
+    "bool": np.dtype("?"),
+    "i4": np.dtype(ml_dtypes.int4),
+    "u4": np.dtype(ml_dtypes.uint4),
     "i8": np.dtype("i1"),
     "u8": np.dtype("u1"),
     "i16": np.dtype("<i2"),
@@ -48,6 +55,10 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "i64": np.dtype("<i8"),
     "u64": np.dtype("<u8"),
 }
+"""The numpy dtype of an element of each dtype of buffers."""
+PACKED: frozenset[str] = frozenset({"e2m1", "i4", "u4"})
+"""The dtypes of four bits: a buffer holds two neighbours of the last dimension in a byte, the first in its low half.
+A numpy array of them is not packed: each element takes a byte."""
 
 
 _kernels_on_gpu: ContextVar[bool] = ContextVar("kernels run on a GPU", default=False)
@@ -169,8 +180,10 @@ class Buffer(msgspec.Struct, frozen=True):
     """One array in device memory, C-contiguous, between guards.
 
     name    how launches, inputs and results refer to it
-    dtype   f64, f32, f16, bf16, e4m3, i8, u8, i16, u16, i32, u32, i64 or u64; numpy holds bf16 and e4m3 as u16 and u8
-    dims    the dimensions, outermost first: each word is an axis of the case, or `name=size`
+    dtype   f64, f32, f16, bf16, e4m3 (e4m3fn), e5m2, e2m1, bool, i4, u4, i8, u8, i16, u16, i32, u32, i64 or u64. An
+            array of bf16, e4m3, e5m2, e2m1, i4 or u4 has the dtype of `ml_dtypes`. e2m1, i4 and u4 are packed: two
+            neighbours of the last dimension share a byte, the first in its low half
+    dims    the dimensions, outermost first: each word is an axis of the case, or `name=size`; sizes count elements
     role    `in`, `out`, `workspace` (its bytes are compared like an output's), `scratch` (nothing is promised of its
             bytes), or `inout`: filled from `inputs` before every step, and a result after it
     offset  bytes by which the first element is shifted from an address aligned to 256 bytes
@@ -213,9 +226,32 @@ class Buffer(msgspec.Struct, frozen=True):
             raise ProjectError(f"buffer {self.name}: expected a dtype of {list(DTYPES)}, but got {self.dtype!r}")
         return DTYPES[self.dtype]
 
+    @property
+    def packed(self) -> bool:
+        """Whether two elements share a byte."""
+        return self.dtype in PACKED
+
     def nbytes(self, case: Case) -> int:
         """The size of the data in bytes, guards excluded."""
-        return math.prod(self.shape(case)) * self.numpy_dtype().itemsize
+        if self.packed and (not (extents := self.extents(case)) or extents[-1][1] % 2):
+            last = f"{extents[-1][0]}={extents[-1][1]}" if extents else "none"
+            raise ProjectError(
+                f"buffer {self.name}: dimension {last}: expected an even size, since two of {self.dtype} share a byte"
+            )
+        return self.bytes_of(math.prod(self.shape(case)))
+
+    def element_at(self, byte: int) -> int:
+        """The index of the first element, in order, that has bits in a byte of the data."""
+        return 2 * byte if self.packed else byte // self.numpy_dtype().itemsize
+
+    def bytes_of(self, elements: int) -> int:
+        """The bytes that a number of elements takes. Raises ProjectError for half a byte."""
+        if self.packed and elements % 2:
+            raise ProjectError(
+                f"buffer {self.name}: expected an even number of elements, since two of {self.dtype} share a byte, "
+                f"but got {elements}"
+            )
+        return elements // 2 if self.packed else elements * self.numpy_dtype().itemsize
 
 
 @dataclass(frozen=True)
@@ -230,9 +266,40 @@ class At:
     elements: int
 
 
-Arg: TypeAlias = str | int | float | np.generic | At | None
-"""A launch argument: the name of a buffer or of a scalar input, a Python int (i32) or float (f32), a numpy scalar
-of type int32, uint32, int64, uint64, float32 or float64, an `At`, or None for a null pointer."""
+@dataclass(frozen=True, init=False)
+class Pointers:
+    """A launch argument: an array of pointers in device memory, as for a parameter `float** rows`.
+
+    targets  what each pointer points to: the name of a buffer, an `At`, or None for a null pointer
+    """
+
+    targets: tuple[str | At | None, ...]
+
+    def __init__(self, *targets: str | At | None) -> None:
+        object.__setattr__(self, "targets", targets)
+
+
+@dataclass(frozen=True, init=False)
+class Struct:
+    """A launch argument: a struct by value with pointers in it.
+
+    dtype   a structured numpy dtype with the layout of C, `numpy.dtype([...], align=True)`; pointers are fields of
+            uint64
+    fields  field -> number, or what a pointer points to: the name of a buffer, an `At`, or None for a null pointer
+    """
+
+    dtype: np.dtype[Any]
+    fields: Mapping[str, Any]
+
+    def __init__(self, dtype: np.dtype[Any], /, **fields: Any) -> None:
+        object.__setattr__(self, "dtype", np.dtype(dtype))
+        object.__setattr__(self, "fields", fields)
+
+
+Arg: TypeAlias = str | bool | int | float | np.generic | At | Pointers | Struct | None
+"""A launch argument: the name of a buffer or of a scalar input, a Python int (i32), float (f32) or bool, a numpy scalar
+of a bool, of an integer or of a floating-point number, a scalar of `ml_dtypes`, a structured numpy scalar with the
+layout of C for a struct by value, an `At`, a `Pointers`, a `Struct`, or None for a null pointer."""
 
 
 @dataclass(frozen=True)
@@ -294,16 +361,19 @@ class Binary(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Variant:
-    """One implementation of an operator. A variant with a parent must write every byte that the parent writes.
+    """One implementation of an operator. A variant with a parent must leave what its relation to the parent permits:
+    every byte that the parent writes, unless it declares another one.
 
     name      unique in the operator
     code      the source file, the compiled GPU code or the frozen program
     launches  the kernel launches of a case, in order
-    parent    name of the variant whose bytes it must reproduce; None leaves it to the bounds alone
+    parent    name of the variant that it is compared with; None leaves it to the bounds alone
     status    control, admitted, experimental or closed
     note      what it changes, in a sentence for the report
     why       why it was closed
     evidence  records that admit or close it: paths relative to the project's folder
+    relation  what its results have in common with the parent's. A mapping gives relations by the names of outputs and
+              workspaces; those that it leaves out stay `Bitwise()`
     """
 
     name: str
@@ -314,6 +384,7 @@ class Variant:
     note: str = ""
     why: str = ""
     evidence: tuple[str, ...] = ()
+    relation: Relation | Mapping[str, Relation] = Bitwise()  # noqa: RUF009 - frozen
 
 
 @dataclass(frozen=True)

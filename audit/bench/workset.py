@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_void_p
 from functools import partial
@@ -14,9 +14,11 @@ from audit.backends.launches import Launches, load_kernels
 from audit.bench.arrays import Arrays, DeviceComparison, Region
 from audit.bench.axis import case_at
 from audit.bench.clock import Replay
-from audit.declaration import buffers_of, inputs_from, launches_of
+from audit.bundle import BundledLaunch
+from audit.declaration import as_stored, buffers_of, inputs_from, launches_of
+from audit.errors import PlanError
 from audit.records.bench import ComparedBytes
-from audit.spec import Bench, Case, Inputs, Operator, Shape, Variant
+from audit.spec import Bench, Buffer, Case, Inputs, Launch, Operator, Shape, Variant
 
 _THREAD_LOCAL = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
@@ -39,11 +41,16 @@ class WorkingSet:
             for name, buffer in self.buffers.items():
                 if buffer.role in arena.INITIALISED:
                     layer[name] = Region(driver, buffer.nbytes(self.case), buffer.offset)
-                    layer[name].put(arena.input_array(buffer, self.case, inputs))
+                    layer[name].put(arena.input_bytes(buffer, self.case, inputs))
             self.regions.append(layer)
 
     def _generated(self, case: Case) -> Inputs:
-        return inputs_from(self.operator, case, "inputs", self.operator.inputs, case.rng())
+        given = inputs_from(self.operator, case, "inputs", self.operator.inputs, case.rng())
+        return as_stored(self.operator, case, "inputs", self.operator.inputs, given)[0]
+
+    def _changed(self, at: Callable[..., Inputs], case: Case, inputs: Inputs, value: int) -> Inputs:
+        given = inputs_from(self.operator, case, "bench.at", at, inputs, value)
+        return as_stored(self.operator, case, "bench.at", at, given)[0]
 
     @property
     def case(self) -> Case:
@@ -52,15 +59,13 @@ class WorkingSet:
 
     def see(self, value: int) -> list[Inputs]:
         """Give the axis a value on the device, and return each layer's inputs with that change."""
-        if self.bench.at is None:
+        at = self.bench.at
+        if at is None:
             return self.inputs
-        changed = [
-            inputs_from(self.operator, case, "bench.at", self.bench.at, inputs, value)
-            for case, inputs in zip(self.cases, self.inputs, strict=True)
-        ]
+        changed = [self._changed(at, case, given, value) for case, given in zip(self.cases, self.inputs, strict=True)]
         for change, layer in zip(changed, self.regions, strict=True):
             for name in change:
-                layer[name].put(arena.input_array(self.buffers[name], self.case, change))
+                layer[name].put(arena.input_bytes(self.buffers[name], self.case, change))
         return [{**inputs, **change} for inputs, change in zip(self.inputs, changed, strict=True)]
 
     def free(self) -> None:
@@ -90,9 +95,7 @@ class Contender:
         for case, inputs, layer, outs in zip(work.cases, work.inputs, work.regions, self.outs, strict=True):
             arrays = Arrays(layer, self.workspace, self._scratch, outs)  # of an inout buffer each has a copy of its own
             launches = Launches(driver, kernels, arrays, stream)
-            launches.prepare(
-                [bundle.resolve_launch(launch, variant, buffers, inputs) for launch in launches_of(variant, case)]
-            )
+            launches.prepare([_resolved(launch, variant, buffers, inputs) for launch in launches_of(variant, case)])
             self._layers.append(launches)
 
     def _regions(self, *roles: str) -> dict[str, Region]:
@@ -149,6 +152,13 @@ def _free(groups: Sequence[Mapping[str, Region]]) -> None:
     for group in groups:
         for region in group.values():
             region.free()
+
+
+def _resolved(launch: Launch, variant: Variant, buffers: Sequence[Buffer], inputs: Inputs) -> BundledLaunch:
+    resolved = bundle.resolve_launch(launch, variant, buffers, inputs)
+    if any(argument.kind == "pointers" for argument in resolved.args):
+        raise PlanError(f"variant {variant.name}: a bench cannot time a kernel that takes Pointers; leave it out")
+    return resolved
 
 
 def check_workset(

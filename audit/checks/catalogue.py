@@ -14,6 +14,7 @@ from audit.checks.guards import guards
 from audit.checks.identity import identity
 from audit.checks.inputs import inputs
 from audit.checks.judged import judged
+from audit.checks.relation import relation
 from audit.checks.result import Result
 from audit.checks.view import View
 from audit.checks.workspace import workspace
@@ -42,6 +43,11 @@ CATALOGUE: tuple[Check, ...] = (
         "machine code, configuration or arguments.",
     ),
     Check("bytes", judged(bytes_), "Every bit that the parent writes, in outputs and workspaces, is the same."),
+    Check(
+        "relation",
+        judged(relation),
+        "The results are as close to the parent's as the declared relation asks.",
+    ),
     Check(
         "workspace",
         workspace,

@@ -12,6 +12,7 @@ from audit.checks.result import Figure, Result, nothing, settled
 from audit.checks.view import Step, View
 from audit.declaration import measured_by
 from audit.errors import ProjectError
+from audit.relations import Unrelated
 from audit.spec import Array, Bound, Measured
 
 
@@ -24,7 +25,8 @@ def error(view: View) -> Iterator[Result]:
     for step in view.steps:
         got = view.got(step)
         found += [result for bound in view.operator.bounds if (result := _judge(view, step, bound, got))]
-    if not found and view.variant.parent is None and not view.baseline_only:
+    unrelated = all(isinstance(one, Unrelated) for one in view.relations.values())
+    if not found and (view.variant.parent is None or unrelated) and not view.baseline_only:
         silent = "a bound that applies to this case" if view.operator.bounds else "a bound"
         yield Result("error", "inconclusive", f"neither a parent nor {silent} says what is right")
     checks = {result.check for result in found}

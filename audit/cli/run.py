@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from audit import conversions
 from audit import plan as planning
 from audit.backends import cuda
 from audit.checks.result import worst
@@ -266,6 +267,9 @@ def _text(record: RunRecord, folder: Path) -> str:
         )
         if len(summary.indistinguishable) > _SHOWN:
             lines.append(f"{'':13}... and {len(summary.indistinguishable) - _SHOWN} more")
+    converted = conversions.lines_of(one.converted for one in record.cases)
+    if rounded := "; ".join(line for line in converted if conversions.rounds(line)):
+        lines.append(f"converted    {rounded}")
     lines += [
         f"{summary.verdict}: {summary.passed} passed, {summary.failed} failed, {summary.inconclusive} inconclusive, "
         f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s{_extent(record)}",

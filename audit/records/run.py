@@ -14,7 +14,7 @@ from audit.plan import Plan
 from audit.records import derive
 from audit.records.completeness import contradictions, missing_results
 from audit.records.kind import PLAN, Draft, Headline, Kind
-from audit.records.resolution import ResolvedCase, launches_digest
+from audit.records.resolution import RELATION, ResolvedCase, launches_digest, relation_digest
 from audit.records.run_schema import (
     ARGUMENTS_SINCE,
     LAUNCHES_SINCE,
@@ -26,6 +26,7 @@ from audit.records.run_schema import (
     Summary,
     summarize_run,
 )
+from audit.relations import Bitwise, relation_text
 
 __all__ = [
     "ARGUMENTS_SINCE",
@@ -137,6 +138,7 @@ def _disagrees(record: RunRecord, files: Mapping[str, bytes]) -> Iterator[str]:
             yield f"{audit.variant} in {audit.case}: its build {audit.build} is not recorded"
     if record.schema >= LAUNCHES_SINCE:
         yield from _launches(record)
+        yield from _relations(record)
     for audit in record.audits:
         where = f"{audit.variant} in {audit.case}"
         if audit.case in recorded:
@@ -175,6 +177,22 @@ def _launches(record: RunRecord) -> Iterator[str]:
             recorded = resolved.get(name, {}).get(f"launches of {label}")
             if recorded is not None and recorded != launches_digest(launches):
                 yield f"case {name}: the launches of {label} are not those that its declaration resolved to"
+
+
+def _relations(record: RunRecord) -> Iterator[str]:
+    """Where the relation of a variant to its parent is not the one that its declaration resolved to."""
+    resolved = record.closure.resolved.cases if record.closure and record.closure.resolved else {}
+    past = {variant.label for variant in record.plan.variants if variant.revision}
+    for variant in record.plan.variants:
+        bitwise = variant.relation == relation_text(Bitwise())
+        if variant.revision or variant.parent in past:
+            if not bitwise:
+                yield f"{variant.label}: expected the relation bitwise to another revision, but got {variant.relation}"
+            continue
+        expected = None if bitwise else relation_digest(variant.relation)
+        for name, parts in resolved.items():
+            if parts.get(f"{RELATION}{variant.name}") != expected:
+                yield f"case {name}: the relation of {variant.label} is not the one that its declaration resolved to"
 
 
 def _planned(record: RunRecord) -> list[tuple[str, str]]:

@@ -216,7 +216,7 @@ def _argument(position: int, arg: Any, buffers: Sequence[Buffer], inputs: Inputs
     if isinstance(arg, At):
         if arg.buffer not in by_name:
             raise ValueError(f"argument {position}: expected a buffer of {list(by_name)}, but got At({arg.buffer!r})")
-        return Argument("pointer", arg.buffer, arg.elements * by_name[arg.buffer].numpy_dtype().itemsize)
+        return Argument("pointer", arg.buffer, by_name[arg.buffer].bytes_of(arg.elements))
     if isinstance(arg, str):
         if arg in by_name:
             return Argument("pointer", arg)

@@ -21,7 +21,10 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 import msgspec
 import numpy as np
 
+from audit.conversions import converted_inputs
+from audit.elements import is_number
 from audit.errors import InputError, ProjectError
+from audit.families import FAMILIES, is_family
 from audit.hooks import call
 from audit.printable import one_line
 from audit.relations import Bitwise, NoWorse, Relation, Ulps, Within
@@ -34,8 +37,10 @@ from audit.spec import (
     Bound,
     Buffer,
     Case,
+    Families,
     Inputs,
     Launch,
+    Line,
     Machine,
     Measured,
     Mutation,
@@ -116,6 +121,7 @@ _CONTAINERS: Mapping[Any, str] = {
     np.ndarray: "a numpy array of numbers",
     collections.abc.Callable: "a function",
 }
+_FAMILIES = _Rule(f"input families: {', '.join(FAMILIES)}, seed2, seed3 ...", lambda names: all(map(is_family, names)))
 _COUNT = _Rule("an integer of at least 0", lambda value: 0 <= value < 2**63)
 _TOLERANCE = _Rule("a finite number of at least 0", lambda value: 0 <= value < math.inf)
 _RELATION = _Rule(
@@ -147,6 +153,10 @@ _RULES: Mapping[tuple[type, str], _Rule] = {
     (Within, "rtol"): _TOLERANCE,
     (NoWorse, "factor"): _Rule("a finite number of at least 1", lambda factor: 1 <= factor < math.inf),
     (NoWorse, "reference"): _NAME,
+    (Line, "families"): _FAMILIES,
+    (Families, "names"): _FAMILIES,
+    (Families, "without"): _FAMILIES,
+    (Families, "seeds"): _Rule("an integer from 1 to 9999", lambda seeds: 1 <= seeds <= 9999),
     (Operator, "derived"): _KEYS,
     (Operator, "measured"): _KEYS,
     (Bench, "layers"): _Rule("an integer of at least 1", lambda layers: layers >= 1),
@@ -228,7 +238,7 @@ def _is(value: object, hint: Any) -> bool:
     elif origin in (tuple, Sequence):
         holds = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     elif origin is np.ndarray:
-        holds = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiub"
+        holds = isinstance(value, np.ndarray | np.generic) and is_number(value.dtype)
     elif origin is collections.abc.Callable:
         holds = callable(value)
     elif hint in _NUMBERS:
@@ -286,9 +296,11 @@ def _unknown(operator: Operator) -> Iterator[Mismatch]:
         if variant.parent is None and variant.relation != Bitwise():
             field = f"variants[{at}].relation"
             yield Mismatch(field, "the default where there is no parent; name the parent", came(variant.relation))
+    families = operator.plan if isinstance(operator.plan, Families) else None
+    plan: Mapping[str, Sequence[Line]] = {} if isinstance(operator.plan, Families) else operator.plan
     lines = [
         (f"{field}[{shape!r}][{index}]", line)
-        for field, plans in (("plan", operator.plan), ("sanitize", operator.sanitize))
+        for field, plans in (("plan", plan), ("sanitize", operator.sanitize))
         for shape, listed in plans.items()
         for index, line in enumerate(listed)
     ]
@@ -305,11 +317,12 @@ def _unknown(operator: Operator) -> Iterator[Mismatch]:
         *(
             (f"{field} (key)", "a shape", keys, ["", *shapes])
             for field, keys in (
-                ("plan", operator.plan), ("captures", operator.captures), ("sanitize", operator.sanitize)
+                ("plan", plan), ("captures", operator.captures), ("sanitize", operator.sanitize)
             )
         ),
         *((f"{field}.axes", "an axis", line.axes, axes) for field, line in lines),
         *((f"{field}.probe", "a probe", [line.probe], probes) for field, line in lines),
+        ("plan.sizes", "an axis", families.sizes if families and isinstance(families.sizes, Mapping) else (), axes),
         ("bench.axes", "an axis", operator.bench.axes if operator.bench else (), axes),
         ("bench.axis", "an axis", [operator.bench.axis] if operator.bench else (), axes),
     ]  # fmt: skip
@@ -404,6 +417,18 @@ def inputs_from(operator: Operator, case: Case, what: str, function: Callable[..
     return given
 
 
+def as_stored(
+    operator: Operator, case: Case, what: str, function: object, given: Inputs
+) -> tuple[Inputs, Mapping[str, str]]:
+    """Inputs that a hook returned as their buffers hold them, and for each that was converted a note."""
+    try:
+        return converted_inputs(buffers_of(operator, case), case, given)
+    except ProjectError as error:
+        raise ProjectError(
+            f"{_line_of(function)}: operator {case.operator}, case {case.id}: {what} returned for {error}"
+        ) from None
+
+
 def steps_of(operator: Operator, case: Case, inputs: Inputs) -> Mapping[str, Inputs]:
     """What changes in each step of a case."""
     steps = ask(case, "steps", operator.steps, case, inputs, returns=Mapping[str, Mapping[str, Array | np.generic]])
@@ -484,12 +509,17 @@ def measured_by(case: Case, what: str, function: Callable[..., T], *args: object
 def mutated_by(
     mutation: Mutation, case: Case, inputs: Inputs, right: Mapping[str, Array], references: Mapping[str, Any]
 ) -> Mapping[str, Array] | None:
-    """What a mutation changes: results in their own shape and dtype."""
+    """What a mutation changes: results in their own shape and dtype, or the codes of one that numpy does not have."""
     what = f"mutation {mutation.name}"
     wrong = ask(case, what, mutation.apply, case, inputs, right, references, returns=Mapping[str, Array] | None)
     for name, array in (wrong or {}).items():
         kept = right.get(name)
-        if kept is None or (array.shape, array.dtype) != (kept.shape, kept.dtype):
+        if kept is None or array.shape != kept.shape or array.dtype not in (kept.dtype, _codes_of(kept.dtype)):
             expected = f"results of {list(right)}" if kept is None else came(kept)
             raise _refusal(case, what, mutation.apply, Mismatch(f"[{came(name, bare=True)}]", expected, came(array)))
     return wrong
+
+
+def _codes_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the codes of a dtype that numpy does not have; of any other, itself."""
+    return dtype if dtype.isbuiltin == 1 else np.dtype(f"u{dtype.itemsize}")

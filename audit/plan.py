@@ -8,12 +8,15 @@ from typing import Literal
 
 import msgspec
 
+from audit import default_plan
 from audit.capture.store import CaptureStore
 from audit.checks import CHECKS
 from audit.compile.host import TARGETS, check_arch
 from audit.declaration import ask
 from audit.errors import PlanError
+from audit.families import FAMILIES, is_family
 from audit.project import Project
+from audit.project_reads import collected_in_a_case
 from audit.relations import Bitwise, relation_text
 from audit.revision import project_at, resolve_revision
 from audit.spec import AxisValue, Case, Line, Operator, Shape, Variant
@@ -60,6 +63,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time_limit: float  # seconds, for one variant in one case
     pruned: bool  # true where options narrowed the default plan
     references: dict[str, str] = {}  # name -> the error of the reference itself, if known
+    family_seconds: float | None = None  # what the references of a case's input families may take, where none was named
+    reduced: dict[str, str] = {}  # case -> why it has fewer input families
 
     @property
     def audits(self) -> int:
@@ -70,7 +75,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Selection(msgspec.Struct, frozen=True):
     """How a user narrows or extends the default plan. Axis values narrow it to the cases that have them, and add a
     case if none has. Axes or seeds also drop captures and probes, unless those are named. Empty or None means the
-    default. `full` adds the lines that the default plan omits."""
+    default. `full` adds the lines that the default plan omits. `families` replaces the input families of every case."""
 
     axes: Mapping[str, Sequence[AxisValue]] = {}
     variants: Sequence[str] = ()
@@ -79,6 +84,7 @@ class Selection(msgspec.Struct, frozen=True):
     seeds: Sequence[int] = ()
     full: bool = False
     against: str | None = None
+    families: Sequence[str] | None = None
 
 
 def checked_time_limit(seconds: float) -> float:
@@ -98,7 +104,20 @@ def make_plan(
     backend: Backend = "host",
 ) -> Plan:
     """The plan of one shape. Raises PlanError if the selection names something unknown or out of range."""
+    with collected_in_a_case() as reads:  # what a hook reads here it may keep for the cases
+        plan = _plan(project, shape_name, selection, arch, time_limit, backend)
+    project.reads.files.update(reads.files)
+    project.reads.variables.update({**reads.variables, **project.reads.variables})
+    return plan
+
+
+def _plan(
+    project: Project, shape_name: str, selection: Selection, arch: str, time_limit: float, backend: Backend
+) -> Plan:
     operator, shape = project.shape(shape_name)
+    for name in selection.families or ():
+        if not is_family(name):
+            raise PlanError(f"--family: expected one of {', '.join(FAMILIES)}, seed2, seed3 ..., but got {name!r}")
     cases = [
         *_generated(operator, shape, selection),
         *_probed(operator, shape, selection),
@@ -109,6 +128,7 @@ def make_plan(
             f"shape {shape_name}: expected at least one case, but the options exclude all; "
             "widen --axis, --seed, --probe or --capture"
         )
+    by_default = selection.families is None and default_plan.declared_lines(operator, shape) is None
     return Plan(
         shape=shape.name,
         operator=operator.name,
@@ -128,6 +148,10 @@ def make_plan(
         time_limit=checked_time_limit(time_limit),
         pruned=selection != Selection(),
         references={reference.name: reference.own_error for reference in operator.references},
+        family_seconds=default_plan.SECONDS if by_default else None,
+        reduced={
+            case.id: reason for case in cases if by_default and (reason := default_plan.reduction(operator, case))
+        },
     )
 
 
@@ -146,14 +170,26 @@ def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[C
     for seed in selection.seeds or (1,):
         planned, everything = (
             [
-                operator.case(shape, line.axes, seed=seed, first_step_only=line.first_step_only)
+                _with(operator.case(shape, line.axes, seed=seed, first_step_only=line.first_step_only), line.families)
                 for line in _lines(operator, shape, full)
                 if line.probe is None
             ]
             for full in (selection.full, True)
         )
-        cases += cases_having(operator, shape, selection.axes, seed, planned, everything)
+        having = cases_having(operator, shape, selection.axes, seed, planned, everything)
+        listed = {case.id for case in (*planned, *everything)}
+        cases += [
+            case if case.id in listed else _with(case, default_plan.families_of(operator, shape, case))
+            for case in having
+        ]
+    if selection.families is not None:
+        cases = [_with(case, selection.families) for case in cases]
     return list({case.id: case for case in cases}.values())
+
+
+def _with(case: Case, families: Sequence[str]) -> Case:
+    """The case with its input families; a case that runs only its first step has none."""
+    return msgspec.structs.replace(case, families=() if case.first_step_only else tuple(dict.fromkeys(families)))
 
 
 def cases_having(
@@ -194,7 +230,9 @@ def _probed(operator: Operator, shape: Shape, selection: Selection) -> list[Case
 
 
 def _lines(operator: Operator, shape: Shape, full: bool) -> list[Line]:
-    lines = operator.plan.get(shape.name, operator.plan.get("", (Line(),)))
+    lines = default_plan.declared_lines(operator, shape)
+    if lines is None:
+        lines = default_plan.lines(operator, shape)
     return [line for line in lines if full or not line.full]
 
 

@@ -16,6 +16,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
+import ml_dtypes
 import msgspec
 import numpy as np
 
@@ -38,8 +39,13 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "f64": np.dtype("<f8"),
     "f32": np.dtype("<f4"),
     "f16": np.dtype("<f2"),
-    "bf16": np.dtype("<u2"),
-    "e4m3": np.dtype("u1"),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "e2m1": np.dtype(ml_dtypes.float4_e2m1fn),
+    "bool": np.dtype("?"),
+    "i4": np.dtype(ml_dtypes.int4),
+    "u4": np.dtype(ml_dtypes.uint4),
     "i8": np.dtype("i1"),
     "u8": np.dtype("u1"),
     "i16": np.dtype("<i2"),
@@ -49,6 +55,10 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "i64": np.dtype("<i8"),
     "u64": np.dtype("<u8"),
 }
+"""The numpy dtype of an element of each dtype of buffers."""
+PACKED: frozenset[str] = frozenset({"e2m1", "i4", "u4"})
+"""The dtypes of four bits: a buffer holds two neighbours of the last dimension in a byte, the first in its low half.
+A numpy array of them is not packed: each element takes a byte."""
 
 
 _kernels_on_gpu: ContextVar[bool] = ContextVar("kernels run on a GPU", default=False)
@@ -125,6 +135,7 @@ class Case(msgspec.Struct, frozen=True):
     first_step_only  run the first step and leave out the others
     unnamed          axes that the name of the case leaves out
     arch             architecture whose tensor cores the results follow
+    families         input families that run as further steps
     """
 
     shape: str
@@ -136,6 +147,7 @@ class Case(msgspec.Struct, frozen=True):
     first_step_only: bool = False
     unnamed: tuple[str, ...] = ()
     arch: str = "sm_90"
+    families: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         """The value of an axis: `case.rows`."""
@@ -168,8 +180,10 @@ class Buffer(msgspec.Struct, frozen=True):
     """One array in device memory, C-contiguous, between guards.
 
     name    how launches, inputs and results refer to it
-    dtype   f64, f32, f16, bf16, e4m3, i8, u8, i16, u16, i32, u32, i64 or u64; numpy holds bf16 and e4m3 as u16 and u8
-    dims    the dimensions, outermost first: each word is an axis of the case, or `name=size`
+    dtype   f64, f32, f16, bf16, e4m3 (e4m3fn), e5m2, e2m1, bool, i4, u4, i8, u8, i16, u16, i32, u32, i64 or u64. An
+            array of bf16, e4m3, e5m2, e2m1, i4 or u4 has the dtype of `ml_dtypes`. e2m1, i4 and u4 are packed: two
+            neighbours of the last dimension share a byte, the first in its low half
+    dims    the dimensions, outermost first: each word is an axis of the case, or `name=size`; sizes count elements
     role    `in`, `out`, `workspace` (its bytes are compared like an output's), `scratch` (nothing is promised of its
             bytes), or `inout`: filled from `inputs` before every step, and a result after it
     offset  bytes by which the first element is shifted from an address aligned to 256 bytes
@@ -212,9 +226,32 @@ class Buffer(msgspec.Struct, frozen=True):
             raise ProjectError(f"buffer {self.name}: expected a dtype of {list(DTYPES)}, but got {self.dtype!r}")
         return DTYPES[self.dtype]
 
+    @property
+    def packed(self) -> bool:
+        """Whether two elements share a byte."""
+        return self.dtype in PACKED
+
     def nbytes(self, case: Case) -> int:
         """The size of the data in bytes, guards excluded."""
-        return math.prod(self.shape(case)) * self.numpy_dtype().itemsize
+        if self.packed and (not (extents := self.extents(case)) or extents[-1][1] % 2):
+            last = f"{extents[-1][0]}={extents[-1][1]}" if extents else "none"
+            raise ProjectError(
+                f"buffer {self.name}: dimension {last}: expected an even size, since two of {self.dtype} share a byte"
+            )
+        return self.bytes_of(math.prod(self.shape(case)))
+
+    def element_at(self, byte: int) -> int:
+        """The index of the first element, in order, that has bits in a byte of the data."""
+        return 2 * byte if self.packed else byte // self.numpy_dtype().itemsize
+
+    def bytes_of(self, elements: int) -> int:
+        """The bytes that a number of elements takes. Raises ProjectError for half a byte."""
+        if self.packed and elements % 2:
+            raise ProjectError(
+                f"buffer {self.name}: expected an even number of elements, since two of {self.dtype} share a byte, "
+                f"but got {elements}"
+            )
+        return elements // 2 if self.packed else elements * self.numpy_dtype().itemsize
 
 
 @dataclass(frozen=True)
@@ -408,6 +445,7 @@ class Line:
     capture          id of the capture that gives the inputs; for `Operator.sanitize` only
     first_step_only  run the first step and leave out the others
     full             run only with `--full`
+    families         input families that run as further steps
     """
 
     axes: Mapping[str, AxisValue] = field(default_factory=dict)
@@ -415,6 +453,30 @@ class Line:
     capture: str | None = None
     first_step_only: bool = False
     full: bool = False
+    families: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Families:
+    """A plan made of input families, which run as further steps of each case, and of sizes, which are further cases.
+
+    The families are `seed2`, `seed3` and so on (another draw of `inputs`), `negative`, `ties`, `zeros`, `huge`,
+    `close`, `alternating`, `wide`, `ones` and `denormal`; `ramp` and `masked` run only by name. `docs/inputs.md`
+    explains each.
+
+    names    the families, in order; empty takes all that need no name
+    without  families to leave out
+    seeds    the number of draws of `inputs`, the case's own included: 3 adds `seed2` and `seed3`
+    buffers  integer buffers that families change as well
+    sizes    True adds cases for each axis that declares values or a range, False none; a mapping from an axis to
+             values adds these
+    """
+
+    names: Sequence[str] = ()
+    without: Sequence[str] = ()
+    seeds: int = 3
+    buffers: Sequence[str] = ()
+    sizes: bool | Mapping[str, Sequence[AxisValue]] = True
 
 
 class PeerRun(Protocol):
@@ -510,7 +572,8 @@ class Operator:
     references      what the result should be
     bounds          limits of the error against the references
     shapes          named choices of axis values; without any, one shape has the operator's name
-    plan            shape name -> lines of its default plan; the key "" serves all other shapes
+    plan            shape name -> lines of its default plan; the key "" serves all other shapes. `Families` makes a plan
+                    for every shape. A shape without lines gets a plan with the families that fit into a few seconds
     captures        shape name -> ids of the captures in its default plan; the key "" serves all other shapes
     capture_axes    axis -> value that a capture fixes
     from_capture    the inputs of a case, from a capture; needed for cases with a capture
@@ -542,7 +605,7 @@ class Operator:
     references: Sequence[Reference] = ()
     bounds: Sequence[Bound] = ()
     shapes: Sequence[Shape] = ()
-    plan: Mapping[str, Sequence[Line]] = field(default_factory=dict)
+    plan: Mapping[str, Sequence[Line]] | Families = field(default_factory=dict)
     captures: Mapping[str, Sequence[str]] = field(default_factory=dict)
     capture_axes: Callable[[CapturedInputs], Mapping[str, AxisValue]] | None = None
     from_capture: Callable[[Case, CapturedInputs], Inputs] | None = None

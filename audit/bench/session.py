@@ -15,6 +15,7 @@ from audit.bench.axis import bytes_of_all, case_at, output_of
 from audit.bench.clock import Clock, Replay
 from audit.bench.workset import Contender, WorkingSet, check_workset
 from audit.declaration import ask
+from audit.elements import codes_of, numbers_of
 from audit.errors import ToolMissing
 from audit.records.bench import Bandwidth, ComparedBytes, Error, Method, Pair, SkippedArm, TimedPoint
 from audit.spec import Array, AxisValue, Bench, Case, Inputs, Shape, kernels_on_gpu
@@ -188,7 +189,7 @@ class TimingSession:
 
     def _typed(self, output: str, raw: Array) -> Array:
         buffer = self.work.buffers[output]
-        return raw.view(buffer.numpy_dtype()).reshape(buffer.shape(self.work.case))
+        return numbers_of(codes_of(raw, buffer.dtype), buffer.dtype).reshape(buffer.shape(self.work.case))
 
 
 def _error(name: str, value: int, reference: str, got: Array, expected: Array) -> Error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from ctypes import byref, c_void_p
 from functools import partial
@@ -14,7 +14,7 @@ from audit.backends.launches import Launches, load_kernels
 from audit.bench.arrays import Arrays, DeviceComparison, Region
 from audit.bench.axis import case_at
 from audit.bench.clock import Replay
-from audit.declaration import buffers_of, inputs_from, launches_of
+from audit.declaration import as_stored, buffers_of, inputs_from, launches_of
 from audit.records.bench import ComparedBytes
 from audit.spec import Bench, Case, Inputs, Operator, Shape, Variant
 
@@ -39,11 +39,16 @@ class WorkingSet:
             for name, buffer in self.buffers.items():
                 if buffer.role in arena.INITIALISED:
                     layer[name] = Region(driver, buffer.nbytes(self.case), buffer.offset)
-                    layer[name].put(arena.input_array(buffer, self.case, inputs))
+                    layer[name].put(arena.input_bytes(buffer, self.case, inputs))
             self.regions.append(layer)
 
     def _generated(self, case: Case) -> Inputs:
-        return inputs_from(self.operator, case, "inputs", self.operator.inputs, case.rng())
+        given = inputs_from(self.operator, case, "inputs", self.operator.inputs, case.rng())
+        return as_stored(self.operator, case, "inputs", self.operator.inputs, given)[0]
+
+    def _changed(self, at: Callable[..., Inputs], case: Case, inputs: Inputs, value: int) -> Inputs:
+        given = inputs_from(self.operator, case, "bench.at", at, inputs, value)
+        return as_stored(self.operator, case, "bench.at", at, given)[0]
 
     @property
     def case(self) -> Case:
@@ -52,15 +57,13 @@ class WorkingSet:
 
     def see(self, value: int) -> list[Inputs]:
         """Give the axis a value on the device, and return each layer's inputs with that change."""
-        if self.bench.at is None:
+        at = self.bench.at
+        if at is None:
             return self.inputs
-        changed = [
-            inputs_from(self.operator, case, "bench.at", self.bench.at, inputs, value)
-            for case, inputs in zip(self.cases, self.inputs, strict=True)
-        ]
+        changed = [self._changed(at, case, given, value) for case, given in zip(self.cases, self.inputs, strict=True)]
         for change, layer in zip(changed, self.regions, strict=True):
             for name in change:
-                layer[name].put(arena.input_array(self.buffers[name], self.case, change))
+                layer[name].put(arena.input_bytes(self.buffers[name], self.case, change))
         return [{**inputs, **change} for inputs, change in zip(self.inputs, changed, strict=True)]
 
     def free(self) -> None:

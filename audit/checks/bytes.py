@@ -38,7 +38,7 @@ def zero_notes(view: View) -> Iterator[Note]:
     """Whether a variant left nothing but zeros, which many faults leave as well."""
     if not isinstance(view.outcome, Completed):
         return
-    parts = [view.words(step, name)[written] for step in view.steps for name, written in view.written(step).items()]
+    parts = [view.words(step, name)[written] for step in view.own_steps for name, written in view.written(step).items()]
     if sum(part.size for part in parts) and not any(part.any() for part in parts):
         yield Note("bytes", "every element that was written is zero: check that the inputs reach the results")
 

@@ -9,6 +9,7 @@ import numpy as np
 from audit import formats
 from audit.checks.result import Figure, LargestDifference
 from audit.checks.view import View
+from audit.elements import is_float, numbers_of
 from audit.spec import Array, Buffer
 
 
@@ -17,7 +18,7 @@ def largest_difference(view: View, name: str, at: Array, mine: Array, theirs: Ar
 
     `mine` and `theirs` hold their bits as unsigned integers, one a position. All of them differ.
     """
-    left, right, ulp = _measured(view.buffers[name].dtype, view.buffers[name].numpy_dtype(), mine, theirs)
+    left, right, ulp = _measured(view.buffers[name].dtype, mine, theirs)
     nans = np.isnan(left).astype(np.int8) + np.isnan(right) if ulp is not None else np.zeros(at.size, np.int8)
     numbers = np.flatnonzero(nans == 0)
     absolute, most, elements = None, None, ["", ""]
@@ -68,18 +69,17 @@ def ulp_text(distance: int) -> str:
 
 
 def as_numbers(buffer: Buffer, mine: Array, theirs: Array) -> tuple[Array, Array, Array | None]:
-    """The numbers that bits of a buffer stand for, on both sides, and their distances in ulp; None for integers."""
-    return _measured(buffer.dtype, buffer.numpy_dtype(), mine, theirs)
+    """The numbers that codes of a buffer stand for, on both sides, and their distances in ulp; None for integers."""
+    return _measured(buffer.dtype, mine, theirs)
 
 
-def _measured(dtype: str, kind: np.dtype[np.generic], mine: Array, theirs: Array) -> tuple[Array, Array, Array | None]:
-    """Both sides as numbers, and their distances in ulp where they are floating point."""
-    if dtype == "e4m3":
-        return formats.decode_e4m3(mine), formats.decode_e4m3(theirs), formats.ulp_distance_e4m3(mine, theirs)
-    if dtype == "bf16":
-        return formats.decode_bf16(mine), formats.decode_bf16(theirs), formats.ulp_distance_bf16(mine, theirs)
-    left, right = mine.view(kind), theirs.view(kind)
-    return left, right, formats.ulp_distance(left, right) if kind.kind == "f" else None
+def _measured(dtype: str, mine: Array, theirs: Array) -> tuple[Array, Array, Array | None]:
+    """Both sides as numbers, and their distances in ulp where they are floating point. A bool counts as its byte."""
+    if dtype == "bool":
+        return mine, theirs, None
+    left, right = numbers_of(mine, dtype), numbers_of(theirs, dtype)
+    ulp = formats.ulp_distance(left, right) if is_float(left.dtype) else None
+    return formats.stored_values(dtype, left), formats.stored_values(dtype, right), ulp
 
 
 def absolute_difference(left: Array, right: Array) -> Array:

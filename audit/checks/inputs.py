@@ -24,7 +24,7 @@ def inputs(view: View) -> Iterator[Result]:
 
 
 def _failure(view: View, step: Step, name: str, snapshot: Snapshot) -> Result | None:
-    expected = arena.input_array(view.buffers[name], view.case, step.inputs)
+    expected = arena.input_bytes(view.buffers[name], view.case, step.inputs)
     changed, first = 0, 0
     for positions in sparse.differing(snapshot.data, expected):
         first = first if changed else int(positions[0])
@@ -36,7 +36,7 @@ def _failure(view: View, step: Step, name: str, snapshot: Snapshot) -> Result | 
         "fail",
         f"{changed} bytes of the input {name} were changed",
         step.name,
-        view.element(name, first // view.buffers[name].numpy_dtype().itemsize),
+        view.element(name, view.buffers[name].element_at(first)),
         Figure.of(changed),
         Figure.of(0),
     )

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import msgspec
 import numpy as np
 
-from audit import arena
+from audit import arena, elements
 from audit.arena import Snapshot
 from audit.backends.outcome import LaunchCount, Outcome
 from audit.bundle import Bundle
+from audit.checks.conditioning import Moved
 from audit.compile.identity import BuildIdentity
 from audit.declaration import ask, buffers_of, masks_of, relation_to_parent
 from audit.relations import Bitwise, Relation
@@ -29,6 +30,8 @@ class Step:
     snapshots: Mapping[str, Snapshot]
     poison: Mapping[str, str]
     references: Mapping[str, Mapping[str, Array]]
+    family: str = ""  # the input family that the step is
+    moved: Callable[[], Moved | None] | None = None  # the references for moved inputs, where the case has families
     _derived: dict[str, Array] = field(init=False, default_factory=dict, compare=False, repr=False)
 
 
@@ -53,6 +56,7 @@ class View:
     host_reason: str = ""  # in a run on a GPU: why there is no `on_host`
     baseline_only: bool = False  # runs only so that another variant can be compared with it
     revision: str | None = None  # the commit of the sources; None: the working tree
+    first: View | None = None  # the first variant of the case that has no parent, unless it is this one
 
     @cached_property
     def launched_code(self) -> str:
@@ -67,6 +71,11 @@ class View:
         if self.build is None:
             return ""
         return self.build.machine_code.get(entry) or f"{self.build.binary_sha256} {entry}"
+
+    @property
+    def own_steps(self) -> Sequence[Step]:
+        """The steps of the operator, without the input families."""
+        return [step for step in self.steps if not step.family]
 
     @cached_property
     def buffers(self) -> Mapping[str, Buffer]:
@@ -104,9 +113,8 @@ class View:
         return got
 
     def words(self, step: Step, name: str) -> Array:
-        """`array` as unsigned integers, for comparison bit for bit."""
-        array = self.array(step, name)
-        return array.view(f"u{array.dtype.itemsize}")
+        """`array` as unsigned integers, one an element, for comparison bit for bit."""
+        return arena.codes(step.snapshots[name], self.buffers[name], self.case)
 
     def written(self, step: Step) -> Mapping[str, Array]:
         """For each output and workspace, the mask of the elements that the contract requires to be written."""
@@ -116,10 +124,10 @@ class View:
         """The mask of the elements that a step left as they were: poison, or the contents of an `inout` buffer."""
         if self.buffers[name].role == "inout":
             before = arena.input_array(self.buffers[name], self.case, step.inputs)
-            return np.asarray(self.words(step, name) == before.view(f"u{before.dtype.itemsize}"))
+            return np.asarray(self.words(step, name) == elements.codes_in(before))
         word = arena.poison_array(self.bundle.slot(name), step.poison[name])
         words = self.words(step, name)
-        return np.asarray(words == word.view(words.dtype).reshape(words.shape))
+        return np.asarray(words == elements.codes_of(word, self.buffers[name].dtype).reshape(words.shape))
 
     def element(self, name: str, index: Sequence[int] | int) -> str:
         """An element by the names of its dimensions: `partial[split=3, row=1, head=0, dim=17]`."""

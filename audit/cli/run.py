@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from audit import conversions
 from audit import plan as planning
 from audit.backends import cuda
 from audit.checks.result import worst
@@ -20,7 +21,7 @@ from audit.cli.shapes import chosen_shapes, require_variants
 from audit.cli.terminal import echo, echo_json
 from audit.errors import PlanError
 from audit.project import find_project
-from audit.records.run import CheckFinding, RunRecord, findings
+from audit.records.run import CheckFinding, RunRecord, families_run, findings
 from audit.run import run
 
 _SHOWN = 12
@@ -42,6 +43,13 @@ _SHOWN = 12
     "--probe", "probes", metavar="NAME", multiple=True, help="Run only this probe; `all` for all, `none` for none."
 )
 @options.SEEDS
+@click.option(
+    "--family",
+    "families",
+    metavar="NAME",
+    multiple=True,
+    help="Run this input family in every case, in place of those of the plan; `none` for none.",
+)
 @click.option("--against", metavar="REVISION", help="Compare each variant with itself as it was at a git revision.")
 @click.option("--full", is_flag=True, help="Add the cases that the default plan leaves out.")
 @options.DEVICE
@@ -68,6 +76,7 @@ def command(
     captures: tuple[str, ...],
     probes: tuple[str, ...],
     seeds: tuple[int, ...],
+    families: tuple[str, ...],
     against: str | None,
     full: bool,
     device: planning.Backend,
@@ -92,6 +101,7 @@ def command(
         seeds=seeds,
         full=full,
         against=against,
+        families=_named(families),
     )
     if device == "cuda":
         installed = cuda.require_device().arch
@@ -126,10 +136,21 @@ def _json(record: RunRecord, folder: Path) -> dict[str, object]:
     return {
         "shape": record.plan.shape,
         **msgspec.structs.asdict(record.summary),
+        "cases": len(record.cases),
+        "families": families_run(record),
         "findings": [finding_json(each) for each in findings(record)],
         "evidence": str(folder),
         "page": page_name(folder),
     }
+
+
+def _extent(record: RunRecord) -> str:
+    """How many cases and input families ran, where there are families."""
+    families = families_run(record)
+    if not families:
+        return ""
+    cases = len(record.cases)
+    return f"; {cases} case{'s' if cases > 1 else ''}, {len(families)} input famil{'ies' if families[1:] else 'y'}"
 
 
 def finding_json(found: CheckFinding) -> dict[str, object]:
@@ -172,9 +193,12 @@ def _text(record: RunRecord, folder: Path) -> str:
         )
         if len(summary.indistinguishable) > _SHOWN:
             lines.append(f"{'':13}... and {len(summary.indistinguishable) - _SHOWN} more")
+    converted = conversions.lines_of(one.converted for one in record.cases)
+    if rounded := "; ".join(line for line in converted if conversions.rounds(line)):
+        lines.append(f"converted    {rounded}")
     lines += [
         f"{summary.verdict}: {summary.passed} passed, {summary.failed} failed, {summary.inconclusive} inconclusive, "
-        f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s",
+        f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s{_extent(record)}",
         record_paths(folder),
     ]
     return "\n".join(lines)

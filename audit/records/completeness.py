@@ -111,9 +111,10 @@ def _launch_counts(record: RunRecord, audit: Audit) -> Iterator[str]:
     if record.schema < LAUNCHES_SINCE or case is None or not completed(audit):
         return
     once = len(case.launches.get(audit.variant, ()))
-    expected = {once * len(case.steps), once}  # the second arm may run the first step alone
-    for result in audit.results:
-        if result.check == "completion" and result.limit is not None and _value(result.limit) not in expected:
+    expected = {once * steps for steps in range(1, len(case.steps) + 1)}  # the second arm may run some steps alone
+    counts = [result for result in audit.results if result.check == "completion" and result.limit is not None]
+    for at, result in enumerate(counts):
+        if result.limit and _value(result.limit) not in (expected if at else {once * len(case.steps)}):
             planned = f"{once} in each of {len(case.steps)} steps"
             yield f"completion plans {result.limit.text} launches, but its case has {planned}"
 

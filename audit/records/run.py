@@ -40,6 +40,7 @@ __all__ = [
     "Summary",
     "arguments_of",
     "draft",
+    "families_run",
     "findings",
     "run_cases",
     "summarize_run",
@@ -47,17 +48,25 @@ __all__ = [
 
 
 class CheckFinding(msgspec.Struct, frozen=True):
-    """A check that did not pass for one variant in one case: its first such result, and all steps with one."""
+    """A check that did not pass for one variant in one case: its first such result, and all steps with one.
+
+    `families` are those of the steps that are input families.
+    """
 
     audit: Audit
     result: Result
     steps: tuple[str, ...]
+    families: tuple[str, ...] = ()
 
     @property
     def scope(self) -> str:
-        """The variant, case and steps in words."""
-        steps = f", {'steps' if len(self.steps) > 1 else 'step'} {', '.join(self.steps)}" if self.steps else ""
-        return f"{self.audit.variant}, {self.audit.case}{steps}"
+        """The variant, case and steps in words; input families are counted where other steps have the finding too."""
+        own = [step for step in self.steps if step not in self.families]
+        noun = f"input famil{'ies' if self.families[1:] else 'y'}"
+        parts = [f"step{'s' if own[1:] else ''} {', '.join(own)}"] if own else []
+        if self.families:
+            parts.append(f"{len(self.families)} {noun}" if own else f"{noun} {', '.join(self.families)}")
+        return ", ".join([self.audit.variant, self.audit.case, *([" and ".join(parts)] if parts else [])])
 
 
 def findings(record: RunRecord) -> list[CheckFinding]:
@@ -68,10 +77,19 @@ def findings(record: RunRecord) -> list[CheckFinding]:
             if result.verdict != "pass":
                 key = (audit.case, audit.variant, result.check, result.verdict)
                 groups.setdefault(key, []).append((audit, result))
-    merged = [
-        CheckFinding(*same[0], tuple(result.step for _, result in same if result.step)) for same in groups.values()
-    ]
+    families = {case.case.id: case.families for case in record.cases}
+    merged = []
+    for same in groups.values():
+        audit, first = same[0]
+        steps = tuple(result.step for _, result in same if result.step)
+        in_families = tuple(step for step in steps if step in families.get(audit.case, ()))
+        merged.append(CheckFinding(audit, first, steps, in_families))
     return sorted(merged, key=lambda finding: finding.result.verdict != "fail")
+
+
+def families_run(record: RunRecord) -> list[str]:
+    """The input families that ran in some case."""
+    return list(dict.fromkeys(name for case in record.cases for name in case.families))
 
 
 def run_cases(plan: Plan) -> tuple[ResolvedCase, ...]:

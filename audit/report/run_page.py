@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from audit import conversions
 from audit.checks.result import Figure
 from audit.project import Project
 from audit.records.folder import REPORT
@@ -112,6 +113,7 @@ def render(
         compilers=sorted({build.compiler for build in evidence.builds.values()}),
         ran_by={verdict: _by_variant(evidence, verdict) for verdict in ("pass", "fail", "inconclusive")},
         inputs=evidence.cases[:_INPUTS],
+        converted=conversions.lines_of(one.converted for one in evidence.cases),
         beside=beside,
         index=_index(evidence, cases, shown, found),
         marks=MARKS,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from audit.backends.outcome import Crashed
-from audit.checks import CHECKS, Result, View
+from audit.checks import Result, View
 from audit.checks.bytes import bytes_
 from audit.checks.error import error
 from audit.checks.judgement import judge, row_dims
@@ -217,7 +217,3 @@ def test_a_parent_with_an_infinite_error_permits_nothing() -> None:
     assert outside(NoWorse(2.0), "f32", [np.nan, *good[1:]], parent, right) == 2
     assert outside(NoWorse(2.0), "f32", [5.0, *good[1:]], parent, right) == 2
     assert outside(NoWorse(2.0), "f32", parent, parent, right) == 0
-
-
-def test_it_is_one_of_the_checks() -> None:
-    assert CHECKS["relation"] is relation

@@ -12,6 +12,7 @@ from audit.backends import Completed
 from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
 from audit.checks.bytes import zero_notes
+from audit.checks.constants import constant_notes
 from audit.checks.device import host_notes
 from audit.compile.identity import BuildIdentity
 from audit.declaration import arrays_of, ask, launches_of
@@ -86,7 +87,7 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
             measured,
             build_key,
             shared,
-            (*zero_notes(view), *host_notes(view)),
+            (*zero_notes(view), *host_notes(view), *constant_notes(view)),
             view.launched_code,
         )
         audits.append(audit)

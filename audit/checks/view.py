@@ -75,7 +75,7 @@ class View:
     @cached_property
     def results(self) -> Sequence[Buffer]:
         """The outputs and workspaces."""
-        return [buffer for buffer in self.buffers.values() if buffer.role not in ("in", "scratch")]
+        return [buffer for buffer in self.buffers.values() if buffer.role not in ("in", "constant", "scratch")]
 
     def array(self, step: Step, name: str) -> Array:
         """The content of an output or workspace after a step, in its own dtype and dimensions."""

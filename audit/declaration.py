@@ -408,7 +408,7 @@ def inputs_from(operator: Operator, case: Case, what: str, function: Callable[..
     """The inputs of a case: an array for `in` buffers, and scalars under names that are of no buffer."""
     given = ask(case, what, function, case, *args, returns=Mapping[str, Array | np.generic | int | float])
     roles = {buffer.name: buffer.role for buffer in buffers_of(operator, case)}
-    filled = [name for name, role in roles.items() if role in ("in", "inout")]
+    filled = [name for name, role in roles.items() if role in ("in", "inout", "constant")]
     expected = f"arrays of {filled} and scalar arguments alone; give a buffer that has contents before role='inout'"
     for name, value in given.items():
         odd = name not in filled if name in roles else np.ndim(value) != 0 or not _is_plain(name)
@@ -475,7 +475,7 @@ def _masks(
     """The masks that a hook returns; `outside` is the mask of a buffer that it leaves out."""
     found = ask(case, what, hook, case, inputs, returns=Mapping[str, Array | bool])
     listed = buffers_of(operator, case)
-    results = {buffer.name: buffer.shape(case) for buffer in listed if buffer.role not in ("in", "scratch")}
+    results = {buffer.name: buffer.shape(case) for buffer in listed if buffer.role not in ("in", "constant", "scratch")}
     masks = {}
     for name, mask in found.items():
         expected = f"bool masks that broadcast to the shapes of {results}"

@@ -196,7 +196,14 @@ def _build_and_run(
             program = load_frozen(project.root, code.path, manifest.entries)
         else:
             source = project.root / code.path
-            program = build_host(project.root, source, manifest.entries, arch=plan.arch, defines=code.defines)
+            program = build_host(
+                project.root,
+                source,
+                manifest.entries,
+                arch=plan.arch,
+                defines=code.defines,
+                constants=manifest.constants,
+            )
         return [host.run(folder, manifest, program, limit, threads)], program
     except CompileError as error:  # a CUDA compiler's is the source's; this CPU's may be what the CPU lacks
         return [Unsupported(str(error)) if modes is HOST else Crashed("compile", str(error), 0.0)], None

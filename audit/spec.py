@@ -26,11 +26,13 @@ from audit.relations import Bitwise, Relation
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """A numpy array of any dtype."""
 Inputs: TypeAlias = Mapping[str, Array | np.generic]
-"""Inputs by name: an array fills the `in` or `inout` buffer of that name, a numpy scalar is a launch argument."""
+"""Inputs by name: an array fills the `in`, `inout` or `constant` buffer of that name, a numpy scalar is a launch
+argument."""
 AxisValue: TypeAlias = int | float | str
 """A value of an axis; the size of a dimension must be an integer."""
-Role = Literal["in", "out", "inout", "workspace", "scratch"]
-"""What a buffer is to a kernel: read, written, both, for intermediate results, or of no promised content."""
+Role = Literal["in", "out", "inout", "workspace", "scratch", "constant"]
+"""What a buffer is to a kernel: read, written, both, for intermediate results, of no promised content, or what a
+`__constant__` variable holds."""
 Status = Literal["control", "admitted", "experimental", "closed"]
 """The standing of a variant: `control` is the original, `admitted` has passed and has records that show it,
 `experimental` is under work, `closed` was rejected and runs only when a command names it."""
@@ -185,7 +187,9 @@ class Buffer(msgspec.Struct, frozen=True):
             neighbours of the last dimension share a byte, the first in its low half
     dims    the dimensions, outermost first: each word is an axis of the case, or `name=size`; sizes count elements
     role    `in`, `out`, `workspace` (its bytes are compared like an output's), `scratch` (nothing is promised of its
-            bytes), or `inout`: filled from `inputs` before every step, and a result after it
+            bytes), `inout`: filled from `inputs` before every step, and a result after it, or `constant`: filled from
+            `inputs` and copied before every step into the `__constant__` or `__device__` variable of that name, which
+            may include its namespace; a launch does not pass it
     offset  bytes by which the first element is shifted from an address aligned to 256 bytes
     behind  bytes that follow the data, where guard bytes would be: a trap for a kernel that reads too far
     """

@@ -23,6 +23,7 @@ from audit.compile.identity import BuildIdentity, build_key, checked_entries, fn
 from audit.compile.machine_code import cubin_digests
 from audit.compile.nvcc import compile_by_nvcc
 from audit.compile.sources import PORTABLE
+from audit.compile.unset_constants import unset_constants
 from audit.errors import CompileError, MachineError, PlanError, ToolMissing
 from audit.scratch import scratch_folder
 
@@ -84,6 +85,7 @@ def compile_cubin(
         stubs=compiled.stubs,
         host_code=compiled.host_code,
         machine_code=cubin_digests(compiled.cubin, symbols),
+        unset_constants=unset_constants(content.decode(errors="replace") for content in files.values()),
     )
     return CubinBuild(compiled.cubin, symbols, identity)
 

@@ -20,6 +20,7 @@ from audit.compile.launch_bounds import bounds_macros
 from audit.compile.machine_code import program_digests
 from audit.compile.rewrite import quoted, rewrite
 from audit.compile.sources import PORTABLE, SIMT, decoded, foreign_includes, project_sources, quoted_includes
+from audit.compile.unset_constants import unset_constants
 from audit.errors import CompileError, PlanError
 
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")  # so that a kernel's code can be told from another's
@@ -69,13 +70,14 @@ def build_host(
     *,
     arch: str = "sm_90",
     defines: Mapping[str, str] = {},
+    constants: Sequence[str] = (),
     cache: Path | None = None,
     sanitizer: Sanitizer = "",
 ) -> HostBuild:
     """Build `source` (a path, absolute or relative to `root`) with the kernels `entries`, or return the cached build.
 
-    An entry is a C++ expression, `softmax` or `splits<6, 256>`; a launch refers to it by its position. Host code that
-    does not compile here is left out (`host_code.py`). Raises
+    An entry is a C++ expression, `softmax` or `splits<6, 256>`; a launch refers to it by its position. `constants` are
+    the variables that launches fill. Host code that does not compile here is left out (`host_code.py`). Raises
     ProjectError or CompileError for the source, ToolMissing for the machine, PlanError for an unknown `arch`.
 
     A program for a sanitizer reports lines of the source. Run it as `audit.sanitize.host.tools` does.
@@ -108,7 +110,7 @@ def build_host(
         "entries": entries,
         "sources": {name: sha256(content) for name, content in files.items()},
         "rewritten": (rewritten, without_host),
-        "program": _program(next(iter(files)), entries, arch),
+        "program": _program(next(iter(files)), entries, arch, constants),
         "runtime": _runtime_hashes(),
     }
     key = build_key(parts)
@@ -143,6 +145,7 @@ def build_host(
             binary_sha256=sha256(content),
             binary_fnv=fnv1a64(content),
             machine_code=program_digests((folder / _KERNEL).read_bytes(), entries, files),
+            unset_constants=unset_constants(texts.values()),
         )
         (folder / _KERNEL).unlink()
         (folder / _IDENTITY).write_bytes(msgspec.json.encode(identity))
@@ -162,13 +165,16 @@ def _rewritten(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: rewrite(text, name, foreign[name], macros) for name, text in texts.items()}
 
 
-def _program(source: str, entries: Sequence[str], arch: str) -> str:
+def _program(source: str, entries: Sequence[str], arch: str, constants: Sequence[str]) -> str:
     """The translation unit: the source, then the table of its kernels."""
     table = ",\n".join(f"  KernelOf<{entry}>::named({quoted(entry)})" for entry in entries)
+    filled = "".join(f"  variable_named({quoted(name)}, ::{name}),\n" for name in constants)
     return (
         f"#include <cuda_runtime.h>\n#include {quoted(source)}\n#include <simt_kernel.h>\n"
         f'#line 1 "the list of entries"\nnamespace simt {{\nextern const Kernel kernels[] = {{\n{table}}};\n'
         f"extern const unsigned kernel_count = {len(entries)};\n"
+        f'#line 1 "the list of constants"\nextern const Variable variables[] = {{\n{filled}  {{}}}};\n'
+        f"extern const unsigned variable_count = {len(constants)};\n"
         f"extern const Target target = {{{quoted(arch)}, {TARGETS[arch].shared_limit}}};\n}}\n"
     )
 

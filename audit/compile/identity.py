@@ -49,6 +49,7 @@ class BuildIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     code: CodeRecord | None = None  # of a cubin
     stubs: tuple[str, ...] = ()  # headers that nobody has here, for which empty files stood in
     host_code: bool = True  # False: a compiler for the device had to leave the host code out
+    unset_constants: tuple[str, ...] = ()  # `__constant__` variables of the source without an initialiser
     machine_code: dict[str, str] = {}  # entry -> sha256 of the instructions and constants that it runs; may lack some
 
 

@@ -82,6 +82,7 @@ class HostEngine:
             bundle.entries,
             arch=self._arch,
             defines=code.defines,
+            constants=bundle.constants,
             sanitizer=host.BUILT_FOR[tool],
         )
         result = host.run_host_tool(tool, folder, bundle, build, limit)

@@ -87,7 +87,7 @@ def _part(view: View, steps: Sequence[Step]) -> View:
 
 def _excuse(view: View, step: Step, result: Result) -> str:
     """Why a right kernel may fail there; empty where it may not."""
-    if step.family == "denormal" and (flag := _flushes(view)):
+    if step.family.startswith("denormal") and (flag := _flushes(view)):
         return f"compiled with {flag}, which flushes subnormal numbers"
     if families.outside(step.family) or not view.operator.references:
         return _first_fails(view, step)

@@ -1,4 +1,4 @@
-"""Variants that need not leave their parent's bytes: how far they are from them, and which of the two is closer to FP64."""
+"""Variants that need not leave their parent's bytes: how far they are from them, and how far both are from FP64."""
 
 from __future__ import annotations
 

@@ -109,6 +109,10 @@ _FLAGS = _Rule(
         for flag in flags
     ),
 )
+_FOLDERS = _Rule(
+    "paths in the project, relative to its folder",
+    lambda paths: all(_is_text(path) and not path.startswith("/") and ".." not in path.split("/") for path in paths),
+)
 _NUMBERS: Mapping[type, Any] = {
     int: int | np.integer,
     float: int | float | np.integer | np.floating,
@@ -140,6 +144,9 @@ _RULES: Mapping[tuple[type, str], _Rule] = {
     (Buffer, "offset"): _COUNT,
     (Source, "path"): _TEXT,
     (Source, "flags"): _FLAGS,
+    (Source, "include"): _FOLDERS,
+    (Source, "also"): _FOLDERS,
+    (Source, "std"): _Rule("a C++ standard such as c++20", lambda std: re.fullmatch(r"(c\+\+\d\d)?", std) is not None),
     (Machine, "path"): _TEXT,
     (Binary, "path"): _TEXT,
     (Launch, "entry"): _TEXT,

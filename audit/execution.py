@@ -28,6 +28,7 @@ from audit.compile.cubin_build import CubinBuild
 from audit.compile.device import build_device
 from audit.compile.frozen import load_frozen
 from audit.compile.host import TARGETS, HostBuild, build_host
+from audit.compile.source_words import nvcc_words
 from audit.declaration import buffers_of
 from audit.errors import CompileError, ToolMissing
 from audit.plan import Plan, PlannedVariant
@@ -202,6 +203,8 @@ def _build_and_run(
                 manifest.entries,
                 arch=plan.arch,
                 defines=code.defines,
+                words=nvcc_words(code),
+                also=code.also,
                 constants=manifest.constants,
             )
         return [host.run(folder, manifest, program, limit, threads)], program

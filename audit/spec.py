@@ -333,13 +333,20 @@ class Source(msgspec.Struct, frozen=True):
 
     path     relative to the project's folder
     defines  macro -> value
-    flags    further words for nvcc, such as `-std=c++20`, `-fmad=false`, `--use_fast_math` or `-Iinclude`; folders are
-             relative to the project's folder. Without any, nvcc's defaults hold. The CPU ignores them
+    flags    further words for nvcc, such as `-fmad=false` or `--use_fast_math`. Without any, nvcc's defaults hold. The
+             CPU takes from them `-std`, `-I` and `-fmad`: where nvcc may fuse a multiplication and an addition, which
+             is its default, the CPU's compiler may too. Nothing else of `--use_fast_math` is modelled on a CPU
+    include  folders of headers, relative to the project's folder
+    std      the C++ standard, such as `c++20`; the default is c++17. The CPU takes no older one than c++17
+    also     further CUDA C++ files, which are compiled behind the first as one unit, in this order
     """
 
     path: str
     defines: dict[str, str] = {}
     flags: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    std: str = ""
+    also: tuple[str, ...] = ()
 
 
 class Machine(msgspec.Struct, frozen=True):

@@ -34,7 +34,7 @@ GUARD_BYTES = 4096
 PAGE_BYTES = 4096  # what the host maps at a time
 Policy = Literal["guarded", "exact"]
 PoisonKind = Literal["nan", "high", "low"]
-INITIALISED: frozenset[Role] = frozenset({"in", "inout"})
+INITIALISED: frozenset[Role] = frozenset({"in", "inout", "constant"})
 """The roles of buffers that a kernel finds filled, from the inputs."""
 
 _MAPPED_FROM = 1 << 24

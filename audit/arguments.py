@@ -86,6 +86,8 @@ def _pointer(where: str, arg: Any, by_name: Mapping[str, Buffer]) -> Argument:
     if not isinstance(name, str) or name not in by_name:
         shown = f"At({name!r})" if isinstance(arg, At) else came(arg)
         raise ValueError(f"{where}: expected a buffer of {list(by_name)}, but got {shown}")
+    if by_name[name].role == "constant":
+        raise ValueError(f"{where}: {name} is a constant, which a kernel refers to by its name; leave it out")
     return Argument("pointer", name, by_name[name].bytes_of(arg.elements) if isinstance(arg, At) else 0)
 
 

@@ -62,7 +62,12 @@ class Bundle(msgspec.Struct, frozen=True):
     @property
     def saved(self) -> tuple[Slot, ...]:
         """The buffers copied after every step: all results, and the inputs that are cheap to copy."""
-        return tuple(slot for slot in self.slots if slot.role != "in" or slot.size <= _SAVED_INPUT)
+        return tuple(slot for slot in self.slots if slot.role not in ("in", "constant") or slot.size <= _SAVED_INPUT)
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The buffers whose contents go into variables of the same names before every step."""
+        return tuple(slot.name for slot in self.slots if slot.role == "constant")
 
     @property
     def tables(self) -> dict[str, tuple[Argument, ...]]:

@@ -28,6 +28,7 @@ from audit.compile.cubin_build import CubinBuild
 from audit.compile.device import build_device
 from audit.compile.frozen import load_frozen
 from audit.compile.host import TARGETS, HostBuild, build_host
+from audit.compile.source_words import nvcc_words
 from audit.declaration import buffers_of
 from audit.errors import CompileError, ToolMissing
 from audit.plan import Plan, PlannedVariant
@@ -196,7 +197,16 @@ def _build_and_run(
             program = load_frozen(project.root, code.path, manifest.entries)
         else:
             source = project.root / code.path
-            program = build_host(project.root, source, manifest.entries, arch=plan.arch, defines=code.defines)
+            program = build_host(
+                project.root,
+                source,
+                manifest.entries,
+                arch=plan.arch,
+                defines=code.defines,
+                words=nvcc_words(code),
+                also=code.also,
+                constants=manifest.constants,
+            )
         return [host.run(folder, manifest, program, limit, threads)], program
     except CompileError as error:  # a CUDA compiler's is the source's; this CPU's may be what the CPU lacks
         return [Unsupported(str(error)) if modes is HOST else Crashed("compile", str(error), 0.0)], None

@@ -13,6 +13,7 @@ UNIT_ROUNDOFF: Mapping[str, float] = {
     "bf16": 2.0**-8,
     "e4m3": 2.0**-4,
     "e5m2": 2.0**-3,
+    "e2m1": 2.0**-2,
 }
 """By the names of buffers' dtypes: 2**-p for a significand of p bits (Higham 2002, section 2.1)."""
 _NUMPY = {
@@ -22,6 +23,7 @@ _NUMPY = {
     "bfloat16": "bf16",
     "float8_e4m3fn": "e4m3",
     "float8_e5m2": "e5m2",
+    "float4_e2m1fn": "e2m1",
 }
 
 
@@ -33,3 +35,15 @@ def dtype_name(dtype: np.dtype[np.generic]) -> str:
 def unit_roundoff(name: str) -> float:
     """The unit roundoff of a buffer's dtype; 0 where it is not floating point."""
     return UNIT_ROUNDOFF.get(name, 0.0)
+
+
+SMALLEST: Mapping[str, float] = {
+    "f64": 2.0**-1074,
+    "f32": 2.0**-149,
+    "f16": 2.0**-24,
+    "bf16": 2.0**-133,
+    "e4m3": 2.0**-9,
+    "e5m2": 2.0**-16,
+    "e2m1": 2.0**-1,
+}
+"""The smallest positive number of each dtype, which is the spacing of its subnormal numbers."""

@@ -88,6 +88,7 @@ def _script(
             f"point {name} {' '.join(_target(pointer, order) for pointer in pointers)}"
             for name, pointers in bundle.tables.items()
         ]
+        lines += [f"constant {name} {index}" for index, name in enumerate(bundle.constants)]
         for launch in bundle.launches:
             extents = " ".join(str(extent) for extent in (*launch.grid, *launch.block))
             args = " ".join(_word(arg, order) for arg in launch.args)

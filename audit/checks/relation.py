@@ -65,6 +65,8 @@ def relation_notes(view: View) -> Iterator[Note]:
         yield Note("bytes", NO_BUFFER)
 
 
+SAME, LESS = "as accurate as its parent, not the same", "less accurate than its parent"
+"""How a result with other bytes compares, by both errors."""
 NO_BUFFER = "no buffer must equal the parent's bit for bit"
 """The note of a variant whose relations go by buffer and leave none to `bytes`."""
 
@@ -150,7 +152,7 @@ def _sentence(one: _ComparedBuffer, parent: str) -> str:
 
 def accuracy(errors: ReferenceErrors) -> str:
     """Both errors in words: `as accurate as its parent, not the same: relative L2 error 3e-08, parent's 3.1e-08`."""
-    verdict = "as accurate as its parent, not the same" if errors.as_accurate else "less accurate than its parent"
+    verdict = SAME if errors.as_accurate else LESS
     return (
         f"{verdict}: relative L2 error {errors.mine.value:.3g} against {errors.reference}, "
         f"parent's {errors.parents.value:.3g}"

@@ -90,7 +90,7 @@ class View:
     @cached_property
     def results(self) -> Sequence[Buffer]:
         """The outputs and workspaces."""
-        return [buffer for buffer in self.buffers.values() if buffer.role not in ("in", "scratch")]
+        return [buffer for buffer in self.buffers.values() if buffer.role not in ("in", "constant", "scratch")]
 
     @cached_property
     def relations(self) -> Mapping[str, Relation]:

@@ -22,6 +22,7 @@ from audit.cli.terminal import echo, echo_json
 from audit.errors import PlanError
 from audit.project import Project, find_project
 from audit.records.run import CheckFinding, RunRecord, families_run, findings
+from audit.report.related import RelatedVariant, related_variants
 from audit.run import run
 from audit.search import SearchOutcome, plan_of, search, seconds_of
 
@@ -213,6 +214,7 @@ def _json(record: RunRecord, folder: Path) -> dict[str, object]:
         "cases": len(record.cases),
         "families": families_run(record),
         "findings": [finding_json(each) for each in findings(record)],
+        "relations": [relation_json(each) for each in related_variants(record)],
         "evidence": str(folder),
         "page": page_name(folder),
     }
@@ -225,6 +227,19 @@ def _extent(record: RunRecord) -> str:
         return ""
     cases = len(record.cases)
     return f"; {cases} case{'s' if cases > 1 else ''}, {len(families)} input famil{'ies' if families[1:] else 'y'}"
+
+
+def relation_json(found: RelatedVariant) -> dict[str, object]:
+    """How a variant compares with its parent, where it need not leave the same bytes; errors are texts."""
+    return {
+        "variant": found.variant,
+        "parent": found.parent,
+        "relation": found.relation,
+        "verdict": found.verdict,
+        "words": found.sentence,
+        "error": found.errors.mine.text if found.errors else None,
+        "parents_error": found.errors.parents.text if found.errors else None,
+    }
 
 
 def finding_json(found: CheckFinding) -> dict[str, object]:
@@ -255,6 +270,7 @@ def _text(record: RunRecord, folder: Path) -> str:
             lines.append(f"{'':13}measured {result.measured.text}, limit {result.limit.text}{where}")
     if len(found) > _SHOWN:
         lines.append(f"... and {len(found) - _SHOWN} more; the report has them all")
+    lines += [f"{'relation':12} {each.sentence}" for each in related_variants(record)[:_SHOWN]]
     if summary.vacuous:
         lines.append(
             f"inconclusive vacuity: no check of this plan can tell a right result from {', '.join(summary.vacuous)}"

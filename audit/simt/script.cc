@@ -70,6 +70,7 @@ class Script {
     else if (command == "fill") fill();
     else if (command == "load") load();
     else if (command == "point") point();
+    else if (command == "constant") constant();
     else if (command == "launch") launch();
     else if (command == "save") save();
     else wrong("unknown command `" + command + "`");
@@ -146,6 +147,20 @@ class Script {
     const Buffer& target_buffer = known(word("a buffer"));
     load_buffer(target_buffer, word("a file"));
   }
+  // constant NAME INDEX: copies a buffer into a variable of the source.
+  void constant() {
+    const std::string name = word("a buffer");
+    const Buffer& source = known(name);
+    const auto index = number<unsigned>("a variable's index");
+    if (index >= variable_count)
+      fail(Failure::arguments, "constant %s: the program was built without this variable", name.c_str());
+    const Variable& variable = variables[index];
+    if (variable.bytes != source.bytes)
+      fail(Failure::arguments, "constant %s: the variable has %lu bytes, but the buffer has %llu", name.c_str(),
+           variable.bytes, static_cast<unsigned long long>(source.bytes));
+    std::memcpy(variable.address, source.data(), source.bytes);
+  }
+
   // point NAME ADDRESS...: fills a table with addresses in device memory.
   void point() {
     const Buffer& table = known(word("a buffer"));

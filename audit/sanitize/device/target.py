@@ -18,6 +18,7 @@ import numpy as np
 
 from audit import processes, sparse
 from audit.arena import INITIALISED, Slot
+from audit.backends.constants import Variables
 from audit.backends.driver import CudaError, Driver, Refused
 from audit.backends.launches import Launches, LaunchEvent, load_kernels, table_of
 from audit.backends.replay import reporting
@@ -110,6 +111,7 @@ def launch(folder: Path, report: Callable[[str], None]) -> None:
             driver.call("cuMemcpyHtoD_v2", buffers.address(name), addresses.ctypes.data, addresses.nbytes)
         launches = Launches(driver, kernels, buffers, stream)
         launches.prepare(bundle.launches)
+        Variables(driver, cubin, kernels, buffers, bundle.constants).fill()
         launches.run(on_end)
         buffers.free()
     report("done")

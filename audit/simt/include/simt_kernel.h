@@ -26,6 +26,18 @@ struct Kernel {
   void (*call)(const std::uint64_t* words);
 };
 
+// A variable of the source that a launch fills.
+struct Variable {
+  const char* name;
+  void* address;
+  unsigned long bytes;
+};
+
+template <typename T>
+Variable variable_named(const char* name, T& variable) {
+  return {name, const_cast<void*>(static_cast<const volatile void*>(&variable)), sizeof(T)};
+}
+
 // The architecture that the program was built for.
 struct Target {
   const char* arch;
@@ -35,6 +47,8 @@ struct Target {
 // The build generates these for each program.
 extern const Kernel kernels[];
 extern const unsigned kernel_count;
+extern const Variable variables[];
+extern const unsigned variable_count;
 extern const Target target;
 
 template <typename T>

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 from audit import formats, sparse
@@ -23,10 +24,11 @@ FLOATS: Mapping[str, tuple[float, float, float]] = {
     "f16": (2.0**-24, 2.0**-12, 65504.0),
     "bf16": (2.0**-133, 2.0**-40, 2.0**127 * 1.9921875),
     "e4m3": (2.0**-9, 2.0**-6, formats.E4M3_MAX),
+    "e5m2": (2.0**-16, 2.0**-10, 57344.0),
 }
 """dtype -> the least subnormal number, the least share of the largest element in `wide`, and the largest number. The
 cube of the least share is still a normal number, so that no right kernel underflows."""
-_SUBNORMALS: Mapping[str, int] = {"f64": 1 << 20, "f32": 1 << 20, "f16": 1000, "bf16": 120, "e4m3": 7}
+_SUBNORMALS: Mapping[str, int] = {"f64": 1 << 20, "f32": 1 << 20, "f16": 1000, "bf16": 120, "e4m3": 7, "e5m2": 4}
 _SEED = re.compile(r"seed([2-9]|[1-9]\d{1,3})")
 _FEW, _SPARSE = 16, 0.05
 
@@ -160,7 +162,8 @@ def changed_arrays(name: str, case: Case, buffers: Iterable[Buffer], arrays: Map
 def _changed(name: str, rng: np.random.Generator, stored: Array, dtype: str) -> Array | None:
     values = formats.stored_values(dtype, stored).astype(np.float64)
     family = FAMILIES[name]
-    if not np.isfinite(values).all() or (dtype not in FLOATS and name in ("denormal", "masked", "wide")):
+    whole = dtype not in FLOATS
+    if dtype == "bool" or not np.isfinite(values).all() or (whole and name in ("denormal", "masked", "wide")):
         return None
     with np.errstate(all="ignore"):
         wanted = family.change(values, rng, dtype)
@@ -168,7 +171,7 @@ def _changed(name: str, rng: np.random.Generator, stored: Array, dtype: str) -> 
         read = formats.stored_values(dtype, new).astype(np.float64)
         new[read == 0] = 0  # no new -0
         kept = keeps(values, read, outside=family.outside)
-    if np.array_equal(read, values) or not kept:
+    if np.array_equal(read, values) or not kept or (name == "masked" and not np.isinf(read).any()):
         return None
     return new.view(stored.dtype)  # codes where the operator gives codes
 
@@ -176,7 +179,7 @@ def _changed(name: str, rng: np.random.Generator, stored: Array, dtype: str) -> 
 def _stored_as(dtype: str, values: Array, like: Array) -> Array:
     if dtype in FLOATS:
         return np.asarray(formats.encoded(dtype, values))
-    kind = np.iinfo(like.dtype)
+    kind = ml_dtypes.iinfo(like.dtype)  # type: ignore[no-untyped-call]
     return np.clip(np.rint(values), kind.min, kind.max).astype(like.dtype)
 
 

@@ -140,11 +140,8 @@ def test_a_declaration_of_families_is_checked(plan: str, message: str, softmax_p
 def test_a_run_counts_cases_and_families(softmax_project: Path, audit: Callable[..., Ran]) -> None:
     softmax(softmax_project, "{}")
     options = ("run", "--shape", "softmax", "--variant", "control", "--axis", "n=33")
-    assert (
-        audit(softmax_project, *options, "--family", "ties", "--family", "zeros")
-        .out.splitlines()[0]
-        .endswith("s; 1 case, 2 input families")
-    )
+    both = audit(softmax_project, *options, "--family", "ties", "--family", "zeros")
+    assert "s; 1 case, 2 input families\n" in both.out
     assert "famil" not in audit(softmax_project, *options, "--family", "none").out
     ran = audit(softmax_project, *options, "--family", "ties", "--json")
     assert (ran.json["cases"], ran.json["families"]) == (1, ["ties"])
@@ -161,8 +158,8 @@ def test_the_inputs_of_a_family_are_what_its_buffer_holds() -> None:
     assert [*found] == ["negative", "seed2", "masked", "huge"]
     assert not left_out
     negative = np.asarray(found["negative"]["x"])
-    assert negative.dtype == np.float64
-    assert (negative == negative.astype(np.float32)).all()
+    assert negative.dtype == np.float32
+    assert (negative <= 0).all()
     assert found["seed2"]["x"] is not steps["live"]["x"]
 
 

@@ -52,7 +52,7 @@ def test_what_each_makes() -> None:
     assert np.isfinite(made["masked"]).any(axis=-1).all()
 
 
-@pytest.mark.parametrize("dtype", ["f64", "f16", "bf16", "e4m3"])
+@pytest.mark.parametrize("dtype", ["f64", "f16", "bf16", "e4m3", "e5m2"])
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name != "masked"])
 def test_every_floating_dtype_has_each(name: str, dtype: str) -> None:
     stored = formats.encoded(dtype, RNG.normal(size=(4, 40)))

@@ -13,7 +13,7 @@ from audit import conversions
 from audit.checks.result import Figure
 from audit.project import Project
 from audit.records.folder import REPORT
-from audit.records.run import KIND, CaseRecord, RunRecord, findings
+from audit.records.run import KIND, CaseRecord, RunRecord, families_run, findings
 from audit.report import attachments, captured, case_rows, errors, failures, tables
 from audit.report.anchors import case_anchor, closed_anchor, finding_anchor
 from audit.report.attachments import Attachment
@@ -93,6 +93,7 @@ def render(
         record_sha256=KIND.digest(evidence, files),
         sections=_sections(evidence, content),
         evidence=evidence,
+        families=families_run(evidence),
         summary=evidence.summary,
         conditions=found,
         pair=pair_figures(evidence),

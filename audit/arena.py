@@ -34,7 +34,7 @@ GUARD_BYTES = 4096
 PAGE_BYTES = 4096  # what the host maps at a time
 Policy = Literal["guarded", "exact"]
 PoisonKind = Literal["nan", "high", "low"]
-INITIALISED: frozenset[Role] = frozenset({"in", "inout"})
+INITIALISED: frozenset[Role] = frozenset({"in", "inout", "constant"})
 """The roles of buffers that a kernel finds filled, from the inputs."""
 
 _MAPPED_FROM = 1 << 24
@@ -51,6 +51,7 @@ _FLOAT_POISON: Mapping[str, tuple[int, int, int, int]] = {
 }
 """The greatest fraction beside the quiet bit, the quiet NaN without a fraction, and the range of large values:
 57,344 to 65,504; for bf16 and f32 1e30 to 3e38; 1e300 to 1e303."""
+_OF_ML_DTYPES = tuple(dtype for dtype in DTYPES.values() if dtype.isbuiltin != 1)
 _BYTE_POISON: Mapping[str, tuple[int, int]] = {"e4m3": (formats.E4M3_NAN, 0x7B), "e5m2": (0x7D, 0x78)}
 """A NaN, which for e5m2 is not the one that hardware makes; the least of four large numbers: e4m3 352, 384, 416 and
 448, e5m2 32,768, 40,960, 49,152 and 57,344."""
@@ -207,7 +208,7 @@ def input_digest(inputs: Mapping[str, Array | np.generic]) -> str:
     digest = hashlib.sha256()
     for name in sorted(inputs):
         array = np.asanyarray(inputs[name])
-        kind = array.dtype if array.dtype.isbuiltin == 1 else np.dtype(f"u{array.dtype.itemsize}")
+        kind = np.dtype(f"u{array.dtype.itemsize}") if array.dtype in _OF_ML_DTYPES else array.dtype
         digest.update(f"{name}:{kind.str}:{array.shape};".encode())
         for at, block in sparse.blocks(array if array.flags.c_contiguous else np.ascontiguousarray(array)):
             if isinstance(array, sparse.SparseArray):

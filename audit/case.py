@@ -12,6 +12,7 @@ from audit import arena
 from audit.backends import Completed
 from audit.checks import CHECKS, Result, View, worst
 from audit.checks.bytes import zero_notes
+from audit.checks.constants import constant_notes
 from audit.checks.device import host_notes
 from audit.checks.judged import family_notes
 from audit.checks.relation import relation_notes
@@ -94,7 +95,13 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
             measured,
             build_key,
             shared,
-            (*zero_notes(view), *host_notes(view), *relation_notes(view), *family_notes(view, results)),
+            (
+                *zero_notes(view),
+                *constant_notes(view),
+                *host_notes(view),
+                *relation_notes(view),
+                *family_notes(view, results),
+            ),
             view.launched_code,
         )
         audits.append(audit)

@@ -109,6 +109,10 @@ _FLAGS = _Rule(
         for flag in flags
     ),
 )
+_FOLDERS = _Rule(
+    "paths in the project, relative to its folder",
+    lambda paths: all(_is_text(path) and not path.startswith("/") and ".." not in path.split("/") for path in paths),
+)
 _NUMBERS: Mapping[type, Any] = {
     int: int | np.integer,
     float: int | float | np.integer | np.floating,
@@ -140,6 +144,9 @@ _RULES: Mapping[tuple[type, str], _Rule] = {
     (Buffer, "offset"): _COUNT,
     (Source, "path"): _TEXT,
     (Source, "flags"): _FLAGS,
+    (Source, "include"): _FOLDERS,
+    (Source, "also"): _FOLDERS,
+    (Source, "std"): _Rule("a C++ standard such as c++20", lambda std: re.fullmatch(r"(c\+\+\d\d)?", std) is not None),
     (Machine, "path"): _TEXT,
     (Binary, "path"): _TEXT,
     (Launch, "entry"): _TEXT,
@@ -147,16 +154,16 @@ _RULES: Mapping[tuple[type, str], _Rule] = {
     (Launch, "block"): _EXTENTS,
     (Launch, "shared_bytes"): _COUNT,
     (Launch, "cluster"): _CLUSTER,
+    (Line, "families"): _FAMILIES,
+    (Families, "names"): _FAMILIES,
+    (Families, "without"): _FAMILIES,
+    (Families, "seeds"): _Rule("an integer from 1 to 9999", lambda seeds: 1 <= seeds <= 9999),
     (Variant, "relation"): _RELATION,
     (Ulps, "n"): _COUNT,
     (Within, "atol"): _TOLERANCE,
     (Within, "rtol"): _TOLERANCE,
     (NoWorse, "factor"): _Rule("a finite number of at least 1", lambda factor: 1 <= factor < math.inf),
     (NoWorse, "reference"): _NAME,
-    (Line, "families"): _FAMILIES,
-    (Families, "names"): _FAMILIES,
-    (Families, "without"): _FAMILIES,
-    (Families, "seeds"): _Rule("an integer from 1 to 9999", lambda seeds: 1 <= seeds <= 9999),
     (Operator, "derived"): _KEYS,
     (Operator, "measured"): _KEYS,
     (Bench, "layers"): _Rule("an integer of at least 1", lambda layers: layers >= 1),
@@ -291,13 +298,13 @@ def _unknown(operator: Operator) -> Iterator[Mismatch]:
         [one.name for one in named] for named in (operator.axes, operator.variants, operator.probes)
     )
     shapes = [shape.name for shape in operator.shapes] or [operator.name]
+    families = operator.plan if isinstance(operator.plan, Families) else None
+    plan: Mapping[str, Sequence[Line]] = {} if isinstance(operator.plan, Families) else operator.plan
     known_references = [one.name for one in operator.references]
     for at, variant in enumerate(operator.variants):
         if variant.parent is None and variant.relation != Bitwise():
             field = f"variants[{at}].relation"
             yield Mismatch(field, "the default where there is no parent; name the parent", came(variant.relation))
-    families = operator.plan if isinstance(operator.plan, Families) else None
-    plan: Mapping[str, Sequence[Line]] = {} if isinstance(operator.plan, Families) else operator.plan
     lines = [
         (f"{field}[{shape!r}][{index}]", line)
         for field, plans in (("plan", plan), ("sanitize", operator.sanitize))
@@ -408,7 +415,7 @@ def inputs_from(operator: Operator, case: Case, what: str, function: Callable[..
     """The inputs of a case: an array for `in` buffers, and scalars under names that are of no buffer."""
     given = ask(case, what, function, case, *args, returns=Mapping[str, Array | np.generic | int | float])
     roles = {buffer.name: buffer.role for buffer in buffers_of(operator, case)}
-    filled = [name for name, role in roles.items() if role in ("in", "inout")]
+    filled = [name for name, role in roles.items() if role in ("in", "inout", "constant")]
     expected = f"arrays of {filled} and scalar arguments alone; give a buffer that has contents before role='inout'"
     for name, value in given.items():
         odd = name not in filled if name in roles else np.ndim(value) != 0 or not _is_plain(name)
@@ -475,7 +482,7 @@ def _masks(
     """The masks that a hook returns; `outside` is the mask of a buffer that it leaves out."""
     found = ask(case, what, hook, case, inputs, returns=Mapping[str, Array | bool])
     listed = buffers_of(operator, case)
-    results = {buffer.name: buffer.shape(case) for buffer in listed if buffer.role not in ("in", "scratch")}
+    results = {buffer.name: buffer.shape(case) for buffer in listed if buffer.role not in ("in", "constant", "scratch")}
     masks = {}
     for name, mask in found.items():
         expected = f"bool masks that broadcast to the shapes of {results}"

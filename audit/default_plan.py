@@ -54,19 +54,19 @@ def families_of(operator: Operator, shape: Shape, case: Case) -> tuple[str, ...]
         return names(operator.plan)
     if declared_lines(operator, shape) is not None:
         return ()
-    return names(_DEFAULT)[: _affordable(operator, case)]
+    return names(_DEFAULT)[: affordable(operator, case)]
 
 
 def reduction(operator: Operator, case: Case) -> str:
     """Why a case has fewer families than the default; empty where it has all, or none by intention."""
     all_names = names(_DEFAULT)
-    count = _affordable(operator, case)
+    count = affordable(operator, case)
     if count >= len(all_names) or case.probe or case.capture:
         return ""
     return f"the case is large: it runs {count} of {len(all_names)} input families; --family names others"
 
 
-def _affordable(operator: Operator, case: Case) -> int:
+def affordable(operator: Operator, case: Case) -> int:
     """How many families a case may have: by the elements of its buffers, or the product of its axes where that is
     more, as it is for a product of matrices."""
     try:
@@ -118,6 +118,6 @@ def _runs(operator: Operator, shape: Shape, axes: Mapping[str, AxisValue]) -> bo
         case = operator.case(shape, axes, seed=1)
         for variant in operator.variants:
             launches_of(variant, case)
-        return _affordable(operator, case) > 0
+        return affordable(operator, case) > 0
     except AuditError:
         return False

@@ -22,12 +22,13 @@ from audit.backends.outcome import ending
 from audit.backends.replay import Mode
 from audit.bundle import AGAIN, FIRST, Arm, Bundle
 from audit.checks.conditioning import Moved
-from audit.checks.view import Step, View
+from audit.checks.view import NearbyReferences, Step, View
 from audit.checks.workspace import steps_to_repeat
 from audit.compile.cubin_build import CubinBuild
 from audit.compile.device import build_device
 from audit.compile.frozen import load_frozen
 from audit.compile.host import TARGETS, HostBuild, build_host
+from audit.compile.source_words import nvcc_words
 from audit.declaration import buffers_of
 from audit.errors import CompileError, ToolMissing
 from audit.plan import Plan, PlannedVariant
@@ -53,6 +54,7 @@ class CaseInputs:
     families: tuple[str, ...] = ()  # the steps that are input families
     left_out: Mapping[str, str] = field(default_factory=dict)  # input family -> why it does not apply
     moved: Mapping[str, Callable[[], Moved | None]] = field(default_factory=dict)  # step -> references, inputs moved
+    nearby: Mapping[str, Callable[[], NearbyReferences]] = field(default_factory=dict)  # the same, by a rounding to f32
 
 
 @dataclass(frozen=True)
@@ -166,7 +168,8 @@ def _steps(manifest: Bundle, outcome: Completed, prepared: CaseInputs) -> list[S
         snapshots = {name: arena.read_slot(path, manifest.slot(name)) for name, path in files.items()}
         inputs, expected = prepared.steps[step.name], prepared.references[step.name]
         family = step.name if step.name in prepared.families else ""
-        steps.append(Step(step.name, inputs, snapshots, step.poison, expected, family, prepared.moved.get(step.name)))
+        further = (prepared.moved.get(step.name), prepared.nearby.get(step.name))
+        steps.append(Step(step.name, inputs, snapshots, step.poison, expected, family, *further))
     return steps
 
 
@@ -194,7 +197,16 @@ def _build_and_run(
             program = load_frozen(project.root, code.path, manifest.entries)
         else:
             source = project.root / code.path
-            program = build_host(project.root, source, manifest.entries, arch=plan.arch, defines=code.defines)
+            program = build_host(
+                project.root,
+                source,
+                manifest.entries,
+                arch=plan.arch,
+                defines=code.defines,
+                words=nvcc_words(code),
+                also=code.also,
+                constants=manifest.constants,
+            )
         return [host.run(folder, manifest, program, limit, threads)], program
     except CompileError as error:  # a CUDA compiler's is the source's; this CPU's may be what the CPU lacks
         return [Unsupported(str(error)) if modes is HOST else Crashed("compile", str(error), 0.0)], None

@@ -119,13 +119,14 @@ BY_NAME_ONLY = frozenset({"masked", "ramp"})
 
 
 def is_family(name: str) -> bool:
-    """Whether a family has this name."""
-    return name in FAMILIES or _SEED.fullmatch(name) is not None
+    """Whether a family has this name, which may be followed by the one buffer that it changes: `negative:x`."""
+    return name.partition(":")[0] in FAMILIES or _SEED.fullmatch(name) is not None
 
 
 def outside(name: str) -> bool:
     """Whether the values of a family may leave the range of the generated ones."""
-    return name in FAMILIES and FAMILIES[name].outside
+    family = FAMILIES.get(name.partition(":")[0])
+    return family is not None and family.outside
 
 
 def is_draw(name: str) -> bool:
@@ -145,11 +146,12 @@ def changed_arrays(name: str, case: Case, buffers: Iterable[Buffer], arrays: Map
     `arrays` are the inputs as their buffers hold them; a value of the result is one that the buffer's dtype holds.
     """
     found: dict[str, Array] = {}
+    family, _, only = name.partition(":")
     dtypes = {buffer.name: buffer.dtype for buffer in buffers}
     for key, stored in arrays.items():
-        if isinstance(stored, sparse.SparseArray) or not stored.size:
+        if isinstance(stored, sparse.SparseArray) or not stored.size or only not in ("", key):
             continue
-        changed = _changed(name, drawn_by(case, name), stored, dtypes[key])
+        changed = _changed(family, drawn_by(case, family), stored, dtypes[key])
         if changed is not None:
             found[key] = changed
     return _without_broken_order(arrays, found, dtypes)
@@ -165,7 +167,8 @@ def _changed(name: str, rng: np.random.Generator, stored: Array, dtype: str) -> 
         new = np.array(_stored_as(dtype, wanted, stored))
         read = formats.stored_values(dtype, new).astype(np.float64)
         new[read == 0] = 0  # no new -0
-    if np.array_equal(read, values) or not keeps(values, read, outside=family.outside):
+        kept = keeps(values, read, outside=family.outside)
+    if np.array_equal(read, values) or not kept:
         return None
     return new.view(stored.dtype)  # codes where the operator gives codes
 

@@ -10,6 +10,7 @@ import numpy as np
 from audit import arena, declaration, families, formats
 from audit.capture.store import Capture, CaptureStore
 from audit.errors import AuditError, ProjectError
+from audit.precision import unit_roundoff
 from audit.printable import one_line
 from audit.project import Project
 from audit.spec import Array, Case, Families, Inputs, Operator
@@ -130,6 +131,23 @@ def moved_inputs(operator: Operator, case: Case, inputs: Inputs, rng: np.random.
         if buffer.role in ("in", "inout") and buffer.dtype in families.FLOATS:
             stored = arena.input_array(buffer, case, inputs)
             changed[buffer.name] = families.moved(stored, buffer.dtype, rng)
+    return {**inputs, **changed}
+
+
+def nearby_inputs(operator: Operator, case: Case, inputs: Inputs, rng: np.random.Generator) -> Inputs:
+    """The inputs with every floating-point element moved up or down by what one rounding to f32 may do, 2**-24.
+
+    Elements of f32 and f64 buffers move by one ulp; narrower ones, which are exact in f32, become f64.
+    """
+    changed = {}
+    for buffer in declaration.buffers_of(operator, case):
+        if buffer.role in ("in", "inout") and buffer.dtype in families.FLOATS:
+            stored = arena.input_array(buffer, case, inputs)
+            if buffer.dtype in ("f32", "f64"):
+                changed[buffer.name] = families.moved(stored, buffer.dtype, rng)
+            else:
+                values = formats.stored_values(buffer.dtype, stored).astype(np.float64)
+                changed[buffer.name] = values * (1 + rng.choice((-1, 1), values.shape) * unit_roundoff("f32"))
     return {**inputs, **changed}
 
 

@@ -19,7 +19,7 @@ from audit.checks.conditioning import Moved, standing_for
 from audit.declaration import arrays_of, buffers_of
 from audit.errors import AuditError
 from audit.execution import CaseInputs
-from audit.inputs import family_steps, moved_inputs, representable, stored_inputs
+from audit.inputs import family_steps, moved_inputs, nearby_inputs, representable, stored_inputs
 from audit.printable import one_line
 from audit.spec import Array, Case, Inputs, Operator
 
@@ -32,8 +32,9 @@ def prepared_case(operator: Operator, case: Case, capture: Capture | None, withi
     inputs, steps, converted = stored_inputs(operator, case, capture)
     references = _references(operator, case, steps)
     further, left_out = family_steps(operator, case, steps)
+    nearby = {name: cache(partial(_nearby, operator, case, changed)) for name, changed in steps.items()}
     if not case.families:
-        return CaseInputs(operator, case, inputs, steps, references, converted)
+        return CaseInputs(operator, case, inputs, steps, references, converted, nearby=nearby)
     first = next(iter(steps))
     moved = {first: cache(partial(_moved, operator, case, steps[first]))}
     began = time.monotonic()
@@ -53,8 +54,9 @@ def prepared_case(operator: Operator, case: Case, capture: Capture | None, withi
         steps = {**steps, name: changed}
         references[name] = expected
         moved[name] = cache(partial(_moved, operator, case, changed))
+        nearby[name] = cache(partial(_nearby, operator, case, changed))
     ran = tuple(name for name in further if name in steps)
-    return CaseInputs(operator, case, inputs, steps, references, converted, ran, left_out, moved)
+    return CaseInputs(operator, case, inputs, steps, references, converted, ran, left_out, moved, nearby)
 
 
 def _references(operator: Operator, case: Case, steps: Mapping[str, Inputs]) -> dict[str, References]:
@@ -81,6 +83,16 @@ def _moved(operator: Operator, case: Case, inputs: Inputs) -> Moved | None:
     try:
         with np.errstate(all="ignore"):
             return Moved(expected(families.drawn_by(case, "moved")), expected(None))
+    except AuditError:
+        return None
+
+
+def _nearby(operator: Operator, case: Case, inputs: Inputs) -> References | None:
+    """The references for inputs that one rounding to f32 has moved; None where one of them raises."""
+    try:
+        with np.errstate(all="ignore"):
+            changed = nearby_inputs(operator, case, inputs, families.drawn_by(case, "nearby"))
+            return {one.name: arrays_of(operator, one, case, changed) for one in operator.references}
     except AuditError:
         return None
 

@@ -50,8 +50,9 @@ class NoWorse(msgspec.Struct, frozen=True):
 
     The error is the relative L2 error ||got - reference||_2 / ||reference||_2. A row is the trailing dimensions that
     together hold at least 32 elements, or the whole buffer where it is smaller: shorter rows have errors of chance.
-    The limit is factor * max(parent's error, u), where u is the unit roundoff of the buffer's dtype: nobody can hold
-    an error below the rounding of the result itself against a kernel.
+    The limit is factor * max(parent's error, u, r). u is the unit roundoff of the buffer's dtype: nobody can hold an
+    error below the rounding of the result itself against a kernel. r is the error that the reference makes where each
+    input is off by one rounding to f32: a parent whose error is smaller was lucky in that row.
 
     factor     how many times the parent's error is permitted; at least 1
     reference  name of the reference; its array is in f64

@@ -26,11 +26,13 @@ from audit.relations import Bitwise, Relation
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """A numpy array of any dtype."""
 Inputs: TypeAlias = Mapping[str, Array | np.generic]
-"""Inputs by name: an array fills the `in` or `inout` buffer of that name, a numpy scalar is a launch argument."""
+"""Inputs by name: an array fills the `in`, `inout` or `constant` buffer of that name, a numpy scalar is a launch
+argument."""
 AxisValue: TypeAlias = int | float | str
 """A value of an axis; the size of a dimension must be an integer."""
-Role = Literal["in", "out", "inout", "workspace", "scratch"]
-"""What a buffer is to a kernel: read, written, both, for intermediate results, or of no promised content."""
+Role = Literal["in", "out", "inout", "workspace", "scratch", "constant"]
+"""What a buffer is to a kernel: read, written, both, for intermediate results, of no promised content, or what a
+`__constant__` variable holds."""
 Status = Literal["control", "admitted", "experimental", "closed"]
 """The standing of a variant: `control` is the original, `admitted` has passed and has records that show it,
 `experimental` is under work, `closed` was rejected and runs only when a command names it."""
@@ -185,7 +187,9 @@ class Buffer(msgspec.Struct, frozen=True):
             neighbours of the last dimension share a byte, the first in its low half
     dims    the dimensions, outermost first: each word is an axis of the case, or `name=size`; sizes count elements
     role    `in`, `out`, `workspace` (its bytes are compared like an output's), `scratch` (nothing is promised of its
-            bytes), or `inout`: filled from `inputs` before every step, and a result after it
+            bytes), `inout`: filled from `inputs` before every step, and a result after it, or `constant`: filled from
+            `inputs` and copied before every step into the `__constant__` or `__device__` variable of that name, which
+            may include its namespace; a launch does not pass it
     offset  bytes by which the first element is shifted from an address aligned to 256 bytes
     behind  bytes that follow the data, where guard bytes would be: a trap for a kernel that reads too far
     """
@@ -266,9 +270,40 @@ class At:
     elements: int
 
 
-Arg: TypeAlias = str | int | float | np.generic | At | None
-"""A launch argument: the name of a buffer or of a scalar input, a Python int (i32) or float (f32), a numpy scalar
-of type int32, uint32, int64, uint64, float32 or float64, an `At`, or None for a null pointer."""
+@dataclass(frozen=True, init=False)
+class Pointers:
+    """A launch argument: an array of pointers in device memory, as for a parameter `float** rows`.
+
+    targets  what each pointer points to: the name of a buffer, an `At`, or None for a null pointer
+    """
+
+    targets: tuple[str | At | None, ...]
+
+    def __init__(self, *targets: str | At | None) -> None:
+        object.__setattr__(self, "targets", targets)
+
+
+@dataclass(frozen=True, init=False)
+class Struct:
+    """A launch argument: a struct by value with pointers in it.
+
+    dtype   a structured numpy dtype with the layout of C, `numpy.dtype([...], align=True)`; pointers are fields of
+            uint64
+    fields  field -> number, or what a pointer points to: the name of a buffer, an `At`, or None for a null pointer
+    """
+
+    dtype: np.dtype[Any]
+    fields: Mapping[str, Any]
+
+    def __init__(self, dtype: np.dtype[Any], /, **fields: Any) -> None:
+        object.__setattr__(self, "dtype", np.dtype(dtype))
+        object.__setattr__(self, "fields", fields)
+
+
+Arg: TypeAlias = str | bool | int | float | np.generic | At | Pointers | Struct | None
+"""A launch argument: the name of a buffer or of a scalar input, a Python int (i32), float (f32) or bool, a numpy scalar
+of a bool, of an integer or of a floating-point number, a scalar of `ml_dtypes`, a structured numpy scalar with the
+layout of C for a struct by value, an `At`, a `Pointers`, a `Struct`, or None for a null pointer."""
 
 
 @dataclass(frozen=True)
@@ -298,13 +333,20 @@ class Source(msgspec.Struct, frozen=True):
 
     path     relative to the project's folder
     defines  macro -> value
-    flags    further words for nvcc, such as `-std=c++20`, `-fmad=false`, `--use_fast_math` or `-Iinclude`; folders are
-             relative to the project's folder. Without any, nvcc's defaults hold. The CPU ignores them
+    flags    further words for nvcc, such as `-fmad=false` or `--use_fast_math`. Without any, nvcc's defaults hold. The
+             CPU takes from them `-std`, `-I` and `-fmad`: where nvcc may fuse a multiplication and an addition, which
+             is its default, the CPU's compiler may too. Nothing else of `--use_fast_math` is modelled on a CPU
+    include  folders of headers, relative to the project's folder
+    std      the C++ standard, such as `c++20`; the default is c++17. The CPU takes no older one than c++17
+    also     further CUDA C++ files, which are compiled behind the first as one unit, in this order
     """
 
     path: str
     defines: dict[str, str] = {}
     flags: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    std: str = ""
+    also: tuple[str, ...] = ()
 
 
 class Machine(msgspec.Struct, frozen=True):

@@ -14,9 +14,11 @@ from audit.backends.launches import Launches, load_kernels
 from audit.bench.arrays import Arrays, DeviceComparison, Region
 from audit.bench.axis import case_at
 from audit.bench.clock import Replay
+from audit.bundle import BundledLaunch
 from audit.declaration import as_stored, buffers_of, inputs_from, launches_of
+from audit.errors import PlanError
 from audit.records.bench import ComparedBytes
-from audit.spec import Bench, Case, Inputs, Operator, Shape, Variant
+from audit.spec import Bench, Buffer, Case, Inputs, Launch, Operator, Shape, Variant
 
 _THREAD_LOCAL = 1  # CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
 
@@ -93,9 +95,7 @@ class Contender:
         for case, inputs, layer, outs in zip(work.cases, work.inputs, work.regions, self.outs, strict=True):
             arrays = Arrays(layer, self.workspace, self._scratch, outs)  # of an inout buffer each has a copy of its own
             launches = Launches(driver, kernels, arrays, stream)
-            launches.prepare(
-                [bundle.resolve_launch(launch, variant, buffers, inputs) for launch in launches_of(variant, case)]
-            )
+            launches.prepare([_resolved(launch, variant, buffers, inputs) for launch in launches_of(variant, case)])
             self._layers.append(launches)
 
     def _regions(self, *roles: str) -> dict[str, Region]:
@@ -152,6 +152,13 @@ def _free(groups: Sequence[Mapping[str, Region]]) -> None:
     for group in groups:
         for region in group.values():
             region.free()
+
+
+def _resolved(launch: Launch, variant: Variant, buffers: Sequence[Buffer], inputs: Inputs) -> BundledLaunch:
+    resolved = bundle.resolve_launch(launch, variant, buffers, inputs)
+    if any(argument.kind == "pointers" for argument in resolved.args):
+        raise PlanError(f"variant {variant.name}: a bench cannot time a kernel that takes Pointers; leave it out")
+    return resolved
 
 
 def check_workset(

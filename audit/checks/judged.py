@@ -5,6 +5,7 @@ A result that fails in a family is not judged, and becomes a note, where
 - the family leaves the range of the generated values, or the operator has no reference, and the first variant without a
   parent fails there itself: such a step accuses by comparison alone;
 - inputs moved by one ulp take half of the bound's limit: the data are too ill-conditioned for the bound;
+- the same holds for a relation other than equality, whose bounds are those of the operator;
 - the error has grown no more than the conditioning of the data explains;
 - the family holds subnormal numbers and a variant is compiled to flush them.
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import wraps
 
 import msgspec
 import numpy as np
@@ -38,6 +40,7 @@ _FLUSHING = ("use_fast_math", "ftz=true")
 def judged(check: Run) -> Run:
     """The check, which judges the operator's steps as they are, and those of input families as this module says."""
 
+    @wraps(check)
     def run(view: View) -> Iterator[Result]:
         yield from check(_part(view, view.own_steps))
         for step in view.steps:
@@ -84,13 +87,15 @@ def _part(view: View, steps: Sequence[Step]) -> View:
 
 def _excuse(view: View, step: Step, result: Result) -> str:
     """Why a right kernel may fail there; empty where it may not."""
-    if step.family == "denormal" and (flag := _flushes(view)):
+    if step.family.startswith("denormal") and (flag := _flushes(view)):
         return f"compiled with {flag}, which flushes subnormal numbers"
     if families.outside(step.family) or not view.operator.references:
         return _first_fails(view, step)
     bounds = {f"error:{bound.name}": bound for bound in view.operator.bounds}
     if result.check in bounds:
         return _of_bound(view, step, bounds[result.check], result)
+    if result.check == "relation" and any(_ill_conditioned(view, step, bound) for bound in bounds.values()):
+        return "moving the inputs by one ulp takes more than half of a bound's limit"
     if result.check == "finite" and all(_ill_conditioned(view, step, bound) for bound in bounds.values()):
         return _first_fails(view, step)
     return ""

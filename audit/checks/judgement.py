@@ -36,14 +36,20 @@ class Judgement(NamedTuple):
 
 
 def judge(
-    relation: Relation, buffer: Buffer, mine: Array, theirs: Array, written: Array, expected: Array | None
+    relation: Relation,
+    buffer: Buffer,
+    mine: Array,
+    theirs: Array,
+    written: Array,
+    expected: Array | None,
+    nearby: Array | None = None,
 ) -> Judgement:
     """Judge the written elements of one buffer. `mine` and `theirs` hold its bits as unsigned integers in the buffer's
-    shape; `expected` is the array of the reference that `NoWorse` names."""
+    shape; `expected` is the array of the reference that `NoWorse` names, `nearby` the same for moved inputs."""
     if isinstance(relation, NoWorse):
         if expected is None:
             raise ValueError(f"expected an array of reference {relation.reference} for {buffer.name}, but got none")
-        return _no_worse(relation, buffer, mine, theirs, written, expected)
+        return _no_worse(relation, buffer, mine, theirs, written, expected, nearby)
     at = np.flatnonzero((mine != theirs) & written)
     if not at.size:
         return Judgement(0.0, _least_limit(relation), (), 0)
@@ -90,7 +96,13 @@ def _elements(relation: Relation, buffer: Buffer, mine: Array, theirs: Array) ->
 
 
 def _no_worse(
-    relation: NoWorse, buffer: Buffer, mine: Array, theirs: Array, written: Array, expected: Array
+    relation: NoWorse,
+    buffer: Buffer,
+    mine: Array,
+    theirs: Array,
+    written: Array,
+    expected: Array,
+    nearby: Array | None,
 ) -> Judgement:
     left, right, _ = as_numbers(buffer, mine.reshape(-1), theirs.reshape(-1))
     wide = expected.astype(np.float64).reshape(-1)
@@ -103,8 +115,13 @@ def _no_worse(
         odd = ~np.isfinite(other) & ~_agree(other, wide)  # a parent's infinite error must permit nothing
         mine_errors = [*_relative(one, wide, counted & ~as_wrong, rows), *_relative(one, wide, counted & ~as_wrong, 1)]
         parents = [*_relative(other, wide, counted & ~odd, rows), *_relative(other, wide, counted & ~odd, 1)]
+        least = np.full(rows + 1, unit_roundoff(buffer.dtype))
+        if nearby is not None and nearby.shape == expected.shape:
+            moved = nearby.astype(np.float64).reshape(-1)
+            both = counted & np.isfinite(moved)
+            least = np.maximum(least, [*_relative(moved, wide, both, rows), *_relative(moved, wide, both, 1)])
     value = np.array(mine_errors)
-    limit = relation.factor * np.maximum(np.array(parents), unit_roundoff(buffer.dtype))
+    limit = relation.factor * np.maximum(np.array(parents), least)
     worst, outside = worst_of(value, limit)
     at = tuple(int(i) for i in np.unravel_index(worst, mine.shape[:cut])) if worst < rows and cut else ()
     return Judgement(float(value[worst]), float(limit[worst]), at, outside)

@@ -114,7 +114,7 @@ def _judged(view: View, step: Step, parent: View, theirs: Step, relations: Mappi
             what = f"reference {one.reference} has no f64 array for {name}, so nothing says whether it is no worse"
             return Result("relation", "inconclusive", what, step.name)
         words = (view.words(step, name), parent.words(theirs, name), view.written(step)[name])
-        found.append((compared, judge(one, view.buffers[name], *words, expected), one))
+        found.append((compared, judge(one, view.buffers[name], *words, expected, _nearby(view, step, name, one)), one))
     if not found:
         return nothing("relation", step.name, f"no element is written, and none was compared with parent {against}")
     worst, judgement, _ = max(found, key=lambda each: each[1].used)
@@ -182,6 +182,13 @@ def _expected(view: View, step: Step, name: str, reference: str) -> tuple[str, A
         if array.shape == view.buffers[name].shape(view.case):
             return known, array
     return reference, None
+
+
+def _nearby(view: View, step: Step, name: str, one: Relation) -> Array | None:
+    """The array of the reference of `NoWorse` for inputs that one rounding to f32 has moved."""
+    if not isinstance(one, NoWorse) or step.nearby is None:
+        return None
+    return (step.nearby() or {}).get(one.reference, {}).get(view.operator.measured.get(name, name))
 
 
 def _where(view: View, name: str, at: tuple[int, ...]) -> str:

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -20,6 +21,9 @@ from audit.declaration import ask, buffers_of, masks_of, relation_to_parent
 from audit.relations import Bitwise, Relation
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Variant
 
+NearbyReferences: TypeAlias = Mapping[str, Mapping[str, Array]] | None
+"""Reference -> arrays; None where a reference raises."""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -32,6 +36,7 @@ class Step:
     references: Mapping[str, Mapping[str, Array]]
     family: str = ""  # the input family that the step is
     moved: Callable[[], Moved | None] | None = None  # the references for moved inputs, where the case has families
+    nearby: Callable[[], NearbyReferences] | None = None  # the references for inputs that a rounding to f32 has moved
     _derived: dict[str, Array] = field(init=False, default_factory=dict, compare=False, repr=False)
 
 
@@ -85,7 +90,7 @@ class View:
     @cached_property
     def results(self) -> Sequence[Buffer]:
         """The outputs and workspaces."""
-        return [buffer for buffer in self.buffers.values() if buffer.role not in ("in", "scratch")]
+        return [buffer for buffer in self.buffers.values() if buffer.role not in ("in", "constant", "scratch")]
 
     @cached_property
     def relations(self) -> Mapping[str, Relation]:

@@ -20,10 +20,11 @@ from audit.cli.record_paths import page_name, record_paths
 from audit.cli.shapes import chosen_shapes, require_variants
 from audit.cli.terminal import echo, echo_json
 from audit.errors import PlanError
-from audit.project import find_project
+from audit.project import Project, find_project
 from audit.records.run import CheckFinding, RunRecord, families_run, findings
 from audit.report.related import RelatedVariant, related_variants
 from audit.run import run
+from audit.search import SearchOutcome, plan_of, search, seconds_of
 
 _SHOWN = 12
 
@@ -50,6 +51,20 @@ _SHOWN = 12
     metavar="NAME",
     multiple=True,
     help="Run this input family in every case, in place of those of the plan; `none` for none.",
+)
+@click.option(
+    "--search",
+    "searching",
+    metavar="TIME",
+    help="Look this long, such as 60s or 5m, for a case beyond the plan that fails, and make it small.",
+)
+@click.option(
+    "--search-seed",
+    metavar="N",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Use this seed for what --search draws.",
 )
 @click.option("--against", metavar="REVISION", help="Compare each variant with itself as it was at a git revision.")
 @click.option("--full", is_flag=True, help="Add the cases that the default plan leaves out.")
@@ -78,6 +93,8 @@ def command(
     probes: tuple[str, ...],
     seeds: tuple[int, ...],
     families: tuple[str, ...],
+    searching: str | None,
+    search_seed: int,
     against: str | None,
     full: bool,
     device: planning.Backend,
@@ -92,6 +109,7 @@ def command(
     Options narrow the default plan; a value that no planned case has adds a case. With --shape all, each shape has a
     record of its own, and the worst verdict is the exit code.
     """
+    search_seconds = None if searching is None else seconds_of(searching)
     project = find_project(project_folder)
     shapes = chosen_shapes(project, shape)
     selection = planning.Selection(
@@ -120,12 +138,68 @@ def command(
     for plan in plans:
         with Progress(plan.shape, plan.audits) as progress:
             record, folder = run(project, plan, out or project.own_runs(), words, on_audit=progress.advance)
-        if as_json:
-            echo_json(_json(record, folder))
-        else:
-            echo(f"shape {plan.shape}\n{_text(record, folder)}\n" if len(plans) > 1 else _text(record, folder))
+        described, text = _json(record, folder), _text(record, folder)
         verdicts.append(record.summary.verdict)
+        if search_seconds is not None:
+            outcome, beyond = _beyond(project, plan, record, search_seconds, search_seed, out, words)
+            verdicts += ["fail"] if beyond else []
+            described["search"] = _search_json(outcome, plan, beyond)
+            text += f"\n{_search_text(outcome, plan, beyond)}"
+        if as_json:
+            echo_json(described)
+        else:
+            echo(f"shape {plan.shape}\n{text}\n" if len(plans) > 1 else text)
     raise click.exceptions.Exit(CODES[worst(verdicts)])
+
+
+def _beyond(
+    project: Project,
+    plan: planning.Plan,
+    record: RunRecord,
+    seconds: float,
+    seed: int,
+    out: Path | None,
+    words: str,
+) -> tuple[SearchOutcome | None, tuple[RunRecord, Path] | None]:
+    """A search after a run without findings, and the record of what it found."""
+    if record.summary.verdict == "fail":
+        return None, None
+    outcome = search(project, plan, seconds, seed)
+    if outcome.case is None:
+        return outcome, None
+    return outcome, run(project, plan_of(plan, outcome.case), out or project.own_runs(), words)
+
+
+def _search_json(
+    outcome: SearchOutcome | None, plan: planning.Plan, beyond: tuple[RunRecord, Path] | None
+) -> dict[str, object] | None:
+    """What a search did, and the command and the record of what it found; None where it was not begun."""
+    if outcome is None:
+        return None
+    return {
+        "tried": outcome.tried,
+        "refused": outcome.refused,
+        "seconds": outcome.seconds,
+        "interrupted": outcome.interrupted,
+        "reproduce": outcome.command(plan.shape, *_on(plan)) if beyond else None,
+        "found": _json(*beyond) if beyond else None,
+    }
+
+
+def _search_text(outcome: SearchOutcome | None, plan: planning.Plan, beyond: tuple[RunRecord, Path] | None) -> str:
+    if outcome is None:
+        return "search: not begun, because the plan has findings"
+    cut = ", interrupted" if outcome.interrupted else ""
+    refused = f", {outcome.refused} more refused" if outcome.refused else ""
+    covered = f"{outcome.tried} cases in {outcome.seconds} s{cut}: {outcome.extent}{refused}"
+    if beyond is None:
+        return f"search: no finding in {covered}"
+    command = outcome.command(plan.shape, *_on(plan))
+    return f"search: found a case that fails, after {covered}\n{_text(*beyond)}\nreproduce {command}"
+
+
+def _on(plan: planning.Plan) -> tuple[str, ...]:
+    return ("--device", "cuda") if plan.backend == "cuda" else ()
 
 
 def _named(names: tuple[str, ...]) -> tuple[str, ...] | None:

@@ -13,13 +13,22 @@ import msgspec
 
 from audit.compile.cache import cached_folder, default_cache
 from audit.compile.compiler import Compiler, find_compiler
+from audit.compile.device_order import include_folders
 from audit.compile.host_code import without_host_code
 from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256
 from audit.compile.instrumentation import PLAIN_CHECKS, Sanitizer, find_instrumentation
 from audit.compile.launch_bounds import bounds_macros
 from audit.compile.machine_code import program_digests
 from audit.compile.rewrite import quoted, rewrite
+from audit.compile.source_words import (
+    has_fast_math,
+    host_contraction,
+    host_folders,
+    host_standard,
+    is_contracted,
+)
 from audit.compile.sources import PORTABLE, SIMT, decoded, foreign_includes, project_sources, quoted_includes
+from audit.compile.unset_constants import unset_constants
 from audit.errors import CompileError, PlanError
 
 _SECTIONS = ("-ffunction-sections", "-fdata-sections")  # so that a kernel's code can be told from another's
@@ -69,23 +78,28 @@ def build_host(
     *,
     arch: str = "sm_90",
     defines: Mapping[str, str] = {},
+    words: Sequence[str] = ("-fmad=false",),
+    also: Sequence[str] = (),
+    constants: Sequence[str] = (),
     cache: Path | None = None,
     sanitizer: Sanitizer = "",
 ) -> HostBuild:
     """Build `source` (a path, absolute or relative to `root`) with the kernels `entries`, or return the cached build.
 
-    An entry is a C++ expression, `softmax` or `splits<6, 256>`; a launch refers to it by its position. Host code that
-    does not compile here is left out (`host_code.py`). Raises
+    An entry is a C++ expression, `softmax` or `splits<6, 256>`; a launch refers to it by its position. `constants` are
+    the variables that launches fill, `words` what a source declares for nvcc, `also` further sources of the unit.
+    Host code that does not compile here is left out (`host_code.py`). Raises
     ProjectError or CompileError for the source, ToolMissing for the machine, PlanError for an unknown `arch`.
 
     A program for a sanitizer reports lines of the source. Run it as `audit.sanitize.host.tools` does.
     """
     entries = checked_entries(entries)
     check_arch(arch)
-    files = project_sources(root, source)
+    folders = include_folders(words)
+    files = project_sources(root, source, folders, also)
     texts = {name: decoded(content) for name, content in files.items()}
-    rewritten = _rewritten(texts)
-    without_host = _rewritten(_device_texts(tuple(texts.items()), entries))
+    rewritten = _rewritten(texts, folders)
+    without_host = _rewritten(_device_texts(tuple(texts.items()), entries), folders)
     compiler = find_compiler()
     instrumentation = find_instrumentation(compiler, sanitizer)
     runtime_flags = (*compiler.flags, *((f"-D{instrumentation.macro}",) if instrumentation else ()))
@@ -96,6 +110,8 @@ def build_host(
         *(instrumentation.kernel if instrumentation else PLAIN_CHECKS),
         f"-DSIMT_ARCH={TARGETS[arch].model}",
         f"-D__CUDA_ARCH__={arch.removeprefix('sm_')}0",
+        *host_standard(words),
+        *host_contraction(words),
         *(f"-D{key}={value}" for key, value in defines.items()),
     )
     link_flags = (*runtime_flags, *(instrumentation.link if instrumentation else ()))
@@ -108,7 +124,9 @@ def build_host(
         "entries": entries,
         "sources": {name: sha256(content) for name, content in files.items()},
         "rewritten": (rewritten, without_host),
-        "program": _program(next(iter(files)), entries, arch),
+        "program": _program((next(iter(files)), *also), entries, arch, constants),
+        "folders": folders,
+        "fast_math": has_fast_math(words),
         "runtime": _runtime_hashes(),
     }
     key = build_key(parts)
@@ -122,7 +140,8 @@ def build_host(
             objects = list(pool.map(runtime_object, sorted(SIMT.glob("*.cc"))))
 
         def compile_texts(chosen: Mapping[str, str]) -> None:
-            _compile(compiler, flags, link_flags, chosen, str(parts["program"]), objects, root.resolve(), folder)
+            program = str(parts["program"])
+            _compile(compiler, flags, link_flags, folders, chosen, program, objects, root.resolve(), folder)
 
         try:
             compile_texts(rewritten)
@@ -143,6 +162,9 @@ def build_host(
             binary_sha256=sha256(content),
             binary_fnv=fnv1a64(content),
             machine_code=program_digests((folder / _KERNEL).read_bytes(), entries, files),
+            contracted=is_contracted(words),
+            fast_math=has_fast_math(words),
+            unset_constants=unset_constants(texts.values()),
         )
         (folder / _KERNEL).unlink()
         (folder / _IDENTITY).write_bytes(msgspec.json.encode(identity))
@@ -157,18 +179,22 @@ def _device_texts(texts: tuple[tuple[str, str], ...], entries: tuple[str, ...]) 
     return without_host_code(dict(texts), entries)
 
 
-def _rewritten(texts: Mapping[str, str]) -> dict[str, str]:
-    foreign, macros = foreign_includes(texts), bounds_macros(texts.values())
+def _rewritten(texts: Mapping[str, str], folders: Sequence[str]) -> dict[str, str]:
+    foreign, macros = foreign_includes(texts, folders), bounds_macros(texts.values())
     return {name: rewrite(text, name, foreign[name], macros) for name, text in texts.items()}
 
 
-def _program(source: str, entries: Sequence[str], arch: str) -> str:
+def _program(sources: Sequence[str], entries: Sequence[str], arch: str, constants: Sequence[str]) -> str:
     """The translation unit: the source, then the table of its kernels."""
     table = ",\n".join(f"  KernelOf<{entry}>::named({quoted(entry)})" for entry in entries)
+    included = "".join(f"#include {quoted(source)}\n" for source in sources)
+    filled = "".join(f"  variable_named({quoted(name)}, ::{name}),\n" for name in constants)
     return (
-        f"#include <cuda_runtime.h>\n#include {quoted(source)}\n#include <simt_kernel.h>\n"
+        f"#include <cuda_runtime.h>\n{included}#include <simt_kernel.h>\n"
         f'#line 1 "the list of entries"\nnamespace simt {{\nextern const Kernel kernels[] = {{\n{table}}};\n'
         f"extern const unsigned kernel_count = {len(entries)};\n"
+        f'#line 1 "the list of constants"\nextern const Variable variables[] = {{\n{filled}  {{}}}};\n'
+        f"extern const unsigned variable_count = {len(constants)};\n"
         f"extern const Target target = {{{quoted(arch)}, {TARGETS[arch].shared_limit}}};\n}}\n"
     )
 
@@ -177,6 +203,7 @@ def _compile(
     compiler: Compiler,
     flags: Sequence[str],
     link_flags: Sequence[str],
+    folders: Sequence[str],
     rewritten: Mapping[str, str],
     program: str,
     objects: Sequence[Path],
@@ -190,7 +217,7 @@ def _compile(
         path.write_text(text, encoding="utf-8", newline="")
     main = folder / "program.cc"
     main.write_text(program)
-    includes = [f"-iquote{tree}", f"-I{SIMT / 'include'}", f"-I{PORTABLE}"]
+    includes = [f"-iquote{tree}", *host_folders(folders, tree, root), f"-I{SIMT / 'include'}", f"-I{PORTABLE}"]
     # The working directory is the project's root, so that the compiler shows lines of the original source.
     compiler.run(
         [

@@ -113,6 +113,7 @@ def render(
         session=next((one for one in context.sessions if one.backend == evidence.plan.backend), None),
         all_metrics=len(metric_rows),
         compilers=sorted({build.compiler for build in evidence.builds.values()}),
+        arithmetic=tables.arithmetic(evidence),
         ran_by={verdict: _by_variant(evidence, verdict) for verdict in ("pass", "fail", "inconclusive")},
         inputs=evidence.cases[:_INPUTS],
         converted=conversions.lines_of(one.converted for one in evidence.cases),

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from audit.backends.outcome import Crashed
-from audit.checks import Result, View
+from audit.checks import CHECKS, Result, View
 from audit.checks.bytes import bytes_
 from audit.checks.error import error
 from audit.checks.judgement import judge, row_dims
@@ -210,6 +211,23 @@ def test_an_error_below_the_rounding_of_the_result_is_not_held_against_a_kernel(
     assert outside(NoWorse(1.0), "f32", [1 + 2.0**-22] * 32, exact, right=np.ones(32)) == 2
 
 
+def test_a_parent_that_was_lucky_in_a_row_is_measured_by_what_rounded_inputs_do() -> None:
+    right = np.linspace(1, 2, 64).reshape(2, 32)
+    parent = right.astype(np.float32)  # exact but for the last rounding
+    mine = (right * (1 + 1e-6)).astype(np.float32)
+    buffer, written = Buffer("y", "f32", "rows=2 n=32", "out"), np.ones(right.shape, bool)
+
+    def outside_of(nearby: Array | None) -> int:
+        return judge(NoWorse(2.0), buffer, mine.view("u4"), parent.view("u4"), written, right, nearby).outside
+
+    assert outside_of(None) == 3
+    assert outside_of(right * (1 + 1e-6)) == 0
+    moved = right * (1 + 1e-6)
+    moved[1] = right[1]  # well conditioned, so that its row may not be off
+    assert outside_of(moved) == 1
+    assert outside_of(np.full(right.shape, np.nan)) == 3
+
+
 def test_a_parent_with_an_infinite_error_permits_nothing() -> None:
     good, right = [1.0] * 32, np.ones(32)
     parent = [np.inf, *good[1:]]
@@ -217,3 +235,7 @@ def test_a_parent_with_an_infinite_error_permits_nothing() -> None:
     assert outside(NoWorse(2.0), "f32", [np.nan, *good[1:]], parent, right) == 2
     assert outside(NoWorse(2.0), "f32", [5.0, *good[1:]], parent, right) == 2
     assert outside(NoWorse(2.0), "f32", parent, parent, right) == 0
+
+
+def test_it_is_one_of_the_checks() -> None:
+    assert inspect.unwrap(CHECKS["relation"]) is relation

@@ -9,6 +9,7 @@ from audit.backends import child
 from audit.bundle import Bundle
 from audit.compile.host import HostBuild, build_host
 from audit.compile.identity import BuildIdentity
+from audit.compile.source_words import nvcc_words
 from audit.errors import CompileError, PlanError
 from audit.records.sanitize import Canary, Observation, Tool, ToolRecord
 from audit.sanitize.canaries import planted
@@ -82,6 +83,9 @@ class HostEngine:
             bundle.entries,
             arch=self._arch,
             defines=code.defines,
+            words=nvcc_words(code),
+            also=code.also,
+            constants=bundle.constants,
             sanitizer=host.BUILT_FOR[tool],
         )
         result = host.run_host_tool(tool, folder, bundle, build, limit)

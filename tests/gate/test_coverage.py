@@ -79,7 +79,7 @@ def test_a_session_speaks_for_its_own_tools_alone(project: Project) -> None:
         assert {witness is not None for witness in found.values()} == expected
 
 
-def test_a_comparison_by_another_relation_than_the_declared_one_is_lacking(project: Project, plan: Plan) -> None:
+def test_a_comparison_by_another_relation_than_the_declared_one_is_lacking(project: Project) -> None:
     record = next(one.record for one in looked(project, "given") if isinstance(one.record, RunRecord))
     audit = next(one for one in record.audits if one.variant == "fast")
     case = next(one for one in record.cases if one.case.id == audit.case)

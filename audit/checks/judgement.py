@@ -11,7 +11,7 @@ import numpy as np
 from audit import formats
 from audit.checks.difference import absolute_difference, as_numbers
 from audit.precision import unit_roundoff
-from audit.relations import NoWorse, Relation, Ulps, Within
+from audit.relations import Bitwise, NoWorse, Relation, Ulps, Within
 from audit.spec import Array, Buffer
 
 LEAST_ROW = 32
@@ -56,6 +56,8 @@ def judge(
     at = np.flatnonzero((mine != theirs) & written)
     if not at.size:
         return Judgement(0.0, _least_limit(relation), (), 0)
+    if isinstance(relation, Bitwise):
+        return Judgement(float(at.size), 0.0, tuple(int(i) for i in np.unravel_index(int(at[0]), mine.shape)), at.size)
     value, limit = _elements(relation, buffer, mine.reshape(-1)[at], theirs.reshape(-1)[at])
     worst, outside = worst_of(value, limit)
     index = tuple(int(i) for i in np.unravel_index(int(at[worst]), mine.shape))
@@ -78,7 +80,7 @@ def _least_limit(relation: Relation) -> float:
 
 
 def _elements(relation: Relation, buffer: Buffer, mine: Array, theirs: Array) -> tuple[Array, Array]:
-    """The distance of each differing element, and its limit; `Bitwise` permits none."""
+    """The distance of each differing element, and its limit."""
     left, right, ulp = as_numbers(buffer, mine, theirs)
     zeros = np.zeros(mine.shape)
     if isinstance(relation, Within):

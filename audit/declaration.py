@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import inspect
+import math
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,8 +24,10 @@ import numpy as np
 from audit.conversions import converted_inputs
 from audit.elements import is_number
 from audit.errors import InputError, ProjectError
+from audit.families import FAMILIES, is_family
 from audit.hooks import call
 from audit.printable import one_line
+from audit.relations import Bitwise, NoWorse, Relation, Ulps, Within
 from audit.spec import (
     DTYPES,
     Array,
@@ -34,8 +37,10 @@ from audit.spec import (
     Bound,
     Buffer,
     Case,
+    Families,
     Inputs,
     Launch,
+    Line,
     Machine,
     Measured,
     Mutation,
@@ -120,7 +125,17 @@ _CONTAINERS: Mapping[Any, str] = {
     np.ndarray: "a numpy array of numbers",
     collections.abc.Callable: "a function",
 }
+_FAMILIES = _Rule(f"input families: {', '.join(FAMILIES)}, seed2, seed3 ...", lambda names: all(map(is_family, names)))
 _COUNT = _Rule("an integer of at least 0", lambda value: 0 <= value < 2**63)
+_TOLERANCE = _Rule("a finite number of at least 0", lambda value: 0 <= value < math.inf)
+_RELATION = _Rule(
+    "a relation, or at least one by the name of an output or workspace",
+    lambda relation: (
+        not isinstance(relation, Mapping)
+        or (bool(relation) and all(_is_plain(name) and "," not in name for name in relation))
+    ),
+)
+_VOCABULARY = (Operator.__module__, Bitwise.__module__)
 _RULES: Mapping[tuple[type, str], _Rule] = {
     **{(kind, "name"): _NAME for kind in (Operator, Shape, Variant, Reference, Bound, Probe, Mutation, Peer)},
     (Axis, "name"): _AXIS,
@@ -139,6 +154,16 @@ _RULES: Mapping[tuple[type, str], _Rule] = {
     (Launch, "block"): _EXTENTS,
     (Launch, "shared_bytes"): _COUNT,
     (Launch, "cluster"): _CLUSTER,
+    (Line, "families"): _FAMILIES,
+    (Families, "names"): _FAMILIES,
+    (Families, "without"): _FAMILIES,
+    (Families, "seeds"): _Rule("an integer from 1 to 9999", lambda seeds: 1 <= seeds <= 9999),
+    (Variant, "relation"): _RELATION,
+    (Ulps, "n"): _COUNT,
+    (Within, "atol"): _TOLERANCE,
+    (Within, "rtol"): _TOLERANCE,
+    (NoWorse, "factor"): _Rule("a finite number of at least 1", lambda factor: 1 <= factor < math.inf),
+    (NoWorse, "reference"): _NAME,
     (Operator, "derived"): _KEYS,
     (Operator, "measured"): _KEYS,
     (Bench, "layers"): _Rule("an integer of at least 1", lambda layers: layers >= 1),
@@ -173,7 +198,7 @@ def _inside(value: Any, hint: Any, field: str) -> Iterator[Mismatch]:
             here = f"{field}[{came(key, bare=True)}]"
             if found := mismatch(key, parts[0], f"{field} (key)") or mismatch(each, parts[1], here):
                 yield found
-    elif isinstance(hint, type) and hint.__module__ == Operator.__module__:
+    elif isinstance(hint, type) and hint.__module__ in _VOCABULARY:
         yield from _in_fields(value, hint, _fields(hint), f"{field}." if field else "")
 
 
@@ -273,24 +298,38 @@ def _unknown(operator: Operator) -> Iterator[Mismatch]:
         [one.name for one in named] for named in (operator.axes, operator.variants, operator.probes)
     )
     shapes = [shape.name for shape in operator.shapes] or [operator.name]
+    families = operator.plan if isinstance(operator.plan, Families) else None
+    plan: Mapping[str, Sequence[Line]] = {} if isinstance(operator.plan, Families) else operator.plan
+    known_references = [one.name for one in operator.references]
+    for at, variant in enumerate(operator.variants):
+        if variant.parent is None and variant.relation != Bitwise():
+            field = f"variants[{at}].relation"
+            yield Mismatch(field, "the default where there is no parent; name the parent", came(variant.relation))
     lines = [
         (f"{field}[{shape!r}][{index}]", line)
-        for field, plans in (("plan", operator.plan), ("sanitize", operator.sanitize))
+        for field, plans in (("plan", plan), ("sanitize", operator.sanitize))
         for shape, listed in plans.items()
         for index, line in enumerate(listed)
     ]
     references: list[tuple[str, str, Iterable[str | None], Sequence[str]]] = [
         ("default", "a variant", [operator.default], variants),
         *((f"variants[{at}].parent", "a variant", [one.parent], variants) for at, one in enumerate(operator.variants)),
+        *(
+            (f"variants[{at}].relation.reference", "a reference", [one.reference], known_references)
+            for at, variant in enumerate(operator.variants)
+            for one in relations_in(variant.relation)
+            if isinstance(one, NoWorse)
+        ),
         *((f"shapes[{at}].fixed", "an axis", one.fixed, axes) for at, one in enumerate(operator.shapes)),
         *(
             (f"{field} (key)", "a shape", keys, ["", *shapes])
             for field, keys in (
-                ("plan", operator.plan), ("captures", operator.captures), ("sanitize", operator.sanitize)
+                ("plan", plan), ("captures", operator.captures), ("sanitize", operator.sanitize)
             )
         ),
         *((f"{field}.axes", "an axis", line.axes, axes) for field, line in lines),
         *((f"{field}.probe", "a probe", [line.probe], probes) for field, line in lines),
+        ("plan.sizes", "an axis", families.sizes if families and isinstance(families.sizes, Mapping) else (), axes),
         ("bench.axes", "an axis", operator.bench.axes if operator.bench else (), axes),
         ("bench.axis", "an axis", [operator.bench.axis] if operator.bench else (), axes),
     ]  # fmt: skip
@@ -298,6 +337,30 @@ def _unknown(operator: Operator) -> Iterator[Mismatch]:
         for name in names:
             if name is not None and name not in known:
                 yield Mismatch(field, f"{what} of {', '.join(map(repr, known)) or 'none'}", repr(name))
+
+
+def relations_in(relation: Relation | Mapping[str, Relation]) -> tuple[Relation, ...]:
+    """Every relation that a variant declares by name, or its only one."""
+    return tuple(relation.values()) if isinstance(relation, Mapping) else (relation,)
+
+
+def relation_to_parent(variant: Variant, case: Case, buffers: Iterable[Buffer]) -> dict[str, Relation]:
+    """The relation of each output and workspace to the parent's. One that is not `Bitwise` leaves workspaces out.
+
+    Raises ProjectError where the variant names a buffer that is no result of the case.
+    """
+    results = {buffer.name: buffer.role for buffer in buffers if buffer.role not in ("in", "scratch")}
+    declared = variant.relation
+    if not isinstance(declared, Mapping):
+        return {
+            name: declared for name, role in results.items() if isinstance(declared, Bitwise) or role != "workspace"
+        }
+    if unknown := [name for name in declared if name not in results]:
+        raise ProjectError(
+            f"operator {case.operator}, case {case.id}: relation of {variant.name}: expected outputs and workspaces of "
+            f"{list(results)}, but got {unknown}"
+        )
+    return {name: declared.get(name, Bitwise()) for name in results}
 
 
 def ask(case: Case, what: str, function: Callable[..., T], *args: object, returns: Any) -> T:

@@ -30,8 +30,8 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def metrics(view: View) -> Iterator[Metric]:
-    """One metric for each step and each pair of an array and its reference that the operator declares."""
-    for step in view.steps:
+    """One metric for each of the operator's own steps and each pair of an array and its reference that it declares."""
+    for step in view.own_steps:
         got = view.got(step)
         for name, expected in view.operator.measured.items():
             for reference in view.operator.references:

@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 
 from audit.errors import PlanError, ProjectError
+from audit.relations import Bitwise, Relation
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """A numpy array of any dtype."""
@@ -136,6 +137,7 @@ class Case(msgspec.Struct, frozen=True):
     first_step_only  run the first step and leave out the others
     unnamed          axes that the name of the case leaves out
     arch             architecture whose tensor cores the results follow
+    families         input families that run as further steps
     """
 
     shape: str
@@ -147,6 +149,7 @@ class Case(msgspec.Struct, frozen=True):
     first_step_only: bool = False
     unnamed: tuple[str, ...] = ()
     arch: str = "sm_90"
+    families: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         """The value of an axis: `case.rows`."""
@@ -369,16 +372,19 @@ class Binary(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Variant:
-    """One implementation of an operator. A variant with a parent must write every byte that the parent writes.
+    """One implementation of an operator. A variant with a parent must leave what its relation to the parent permits:
+    every byte that the parent writes, unless it declares another one.
 
     name      unique in the operator
     code      the source file, the compiled GPU code or the frozen program
     launches  the kernel launches of a case, in order
-    parent    name of the variant whose bytes it must reproduce; None leaves it to the bounds alone
+    parent    name of the variant that it is compared with; None leaves it to the bounds alone
     status    control, admitted, experimental or closed
     note      what it changes, in a sentence for the report
     why       why it was closed
     evidence  records that admit or close it: paths relative to the project's folder
+    relation  what its results have in common with the parent's. A mapping gives relations by the names of outputs and
+              workspaces; those that it leaves out stay `Bitwise()`
     """
 
     name: str
@@ -389,6 +395,7 @@ class Variant:
     note: str = ""
     why: str = ""
     evidence: tuple[str, ...] = ()
+    relation: Relation | Mapping[str, Relation] = Bitwise()  # noqa: RUF009 - frozen
 
 
 @dataclass(frozen=True)
@@ -480,6 +487,7 @@ class Line:
     capture          id of the capture that gives the inputs; for `Operator.sanitize` only
     first_step_only  run the first step and leave out the others
     full             run only with `--full`
+    families         input families that run as further steps
     """
 
     axes: Mapping[str, AxisValue] = field(default_factory=dict)
@@ -487,6 +495,30 @@ class Line:
     capture: str | None = None
     first_step_only: bool = False
     full: bool = False
+    families: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Families:
+    """A plan made of input families, which run as further steps of each case, and of sizes, which are further cases.
+
+    The families are `seed2`, `seed3` and so on (another draw of `inputs`), `negative`, `ties`, `zeros`, `huge`,
+    `close`, `alternating`, `wide`, `ones` and `denormal`; `ramp` and `masked` run only by name. `docs/inputs.md`
+    explains each.
+
+    names    the families, in order; empty takes all that need no name
+    without  families to leave out
+    seeds    the number of draws of `inputs`, the case's own included: 3 adds `seed2` and `seed3`
+    buffers  integer buffers that families change as well
+    sizes    True adds cases for each axis that declares values or a range, False none; a mapping from an axis to
+             values adds these
+    """
+
+    names: Sequence[str] = ()
+    without: Sequence[str] = ()
+    seeds: int = 3
+    buffers: Sequence[str] = ()
+    sizes: bool | Mapping[str, Sequence[AxisValue]] = True
 
 
 class PeerRun(Protocol):
@@ -582,7 +614,8 @@ class Operator:
     references      what the result should be
     bounds          limits of the error against the references
     shapes          named choices of axis values; without any, one shape has the operator's name
-    plan            shape name -> lines of its default plan; the key "" serves all other shapes
+    plan            shape name -> lines of its default plan; the key "" serves all other shapes. `Families` makes a plan
+                    for every shape. A shape without lines gets a plan with the families that fit into a few seconds
     captures        shape name -> ids of the captures in its default plan; the key "" serves all other shapes
     capture_axes    axis -> value that a capture fixes
     from_capture    the inputs of a case, from a capture; needed for cases with a capture
@@ -614,7 +647,7 @@ class Operator:
     references: Sequence[Reference] = ()
     bounds: Sequence[Bound] = ()
     shapes: Sequence[Shape] = ()
-    plan: Mapping[str, Sequence[Line]] = field(default_factory=dict)
+    plan: Mapping[str, Sequence[Line]] | Families = field(default_factory=dict)
     captures: Mapping[str, Sequence[str]] = field(default_factory=dict)
     capture_axes: Callable[[CapturedInputs], Mapping[str, AxisValue]] | None = None
     from_capture: Callable[[Case, CapturedInputs], Inputs] | None = None

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from audit.bench.admission import admitted
 from audit.bench.arrays import DeviceComparison
 from audit.bench.axis import bytes_of_all, case_at, output_of
 from audit.bench.clock import Clock, Replay
@@ -94,7 +95,7 @@ class TimingSession:
     def at(self, value: int) -> None:
         """Check every contender at a value of the axis, time the pairs that passed, then the peers."""
         inputs = self.work.see(value)
-        differ = self._check(value)
+        differ = self._check(value, inputs)
         output = output_of(self.work.operator, self.declared, self.work.case)
         reference, expected = self._reference(output, inputs[0])
         if expected is not None:
@@ -128,19 +129,20 @@ class TimingSession:
             return bytes_of_all(self.work.operator, case)
         return ask(case, "bench.moved", self.declared.moved, case, value, returns=int)
 
-    def _check(self, value: int) -> set[str]:
+    def _check(self, value: int, inputs: Sequence[Inputs]) -> set[str]:
         """The contenders whose bytes differ, which are not timed."""
         self.say(f"{self._where(value)}: bytes")
         parents = {entrant.name: entrant.parent for entrant in self.order.entrants if entrant.parent}
         first = {name: both[0] for name, both in self.timed.graphs.items()}
         checked = check_workset(self.timed.contenders, parents, first, value, self.comparison, self.clock.stream)
+        checked = [admitted(self.work, inputs, self.timed.contenders, compared) for compared in checked]
         self.results.checked += checked
-        differ = [compared for compared in checked if compared.differing]
+        differ = [compared for compared in checked if compared.refused]
         for compared in differ:
             self._skip(
                 compared.variant,
                 f"at {self._where(value)} {compared.differing:,} of {compared.nbytes:,} bytes differ from those of "
-                f"{compared.parent}",
+                f"{compared.parent}{_permitted(compared)}",
             )
         return {compared.variant for compared in differ}
 
@@ -190,6 +192,12 @@ class TimingSession:
     def _typed(self, output: str, raw: Array) -> Array:
         buffer = self.work.buffers[output]
         return numbers_of(codes_of(raw, buffer.dtype), buffer.dtype).reshape(buffer.shape(self.work.case))
+
+
+def _permitted(compared: ComparedBytes) -> str:
+    if not compared.outside:
+        return ""
+    return f", and {compared.outside:,} elements or rows are outside of {compared.relation}"
 
 
 def _error(name: str, value: int, reference: str, got: Array, expected: Array) -> Error:

@@ -63,7 +63,7 @@ def bytes_lines(record: BenchRecord) -> list[str]:
         lines = ["bytes: none compared with a parent's"]
     return lines + [
         f"bytes: {_plain(entry.variant)} differs from {_plain(entry.parent)} at {record.at(entry.value)} in "
-        f"{entry.differing:,} of {entry.nbytes:,} bytes"
+        f"{entry.differing:,} of {entry.nbytes:,} bytes{'' if entry.refused else f', which {entry.relation} permits'}"
         for entry in checked
         if entry.differing
     ]

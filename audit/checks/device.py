@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 
@@ -43,7 +44,7 @@ def host_notes(view: View) -> Iterator[Note]:
         return
     if view.host_reason:
         yield Note("host", f"not compared with a CPU: {view.host_reason}")
-    for result in _against_host(view):
+    for result in _against_host(replace(view, steps=view.own_steps)):
         yield Note("host", result.detail, result.step, result.largest)
 
 

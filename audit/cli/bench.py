@@ -97,4 +97,4 @@ def command(
 
 
 def _differs(record: BenchRecord) -> bool:
-    return any(checked.differing for checked in record.checked) or not record.points
+    return any(checked.refused for checked in record.checked) or not record.points

@@ -13,7 +13,8 @@ from audit.compile.identity import BuildIdentity
 from audit.records.closure import Closure
 from audit.records.kind import Draft, Headline, Kind
 from audit.records.machine import MachineRecord
-from audit.records.resolution import ResolvedCase
+from audit.records.resolution import RELATION, ResolvedCase, relation_digest
+from audit.relations import Bitwise, relation_text
 from audit.spec import AxisValue, Case
 
 SCHEMA = 4
@@ -49,6 +50,13 @@ class ComparedBytes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     value: int = msgspec.field(name=_VALUE)
     nbytes: int  # of outputs and workspaces, over all layers, by plain launches and by the graph
     differing: int  # of those bytes
+    relation: str = relation_text(Bitwise())
+    outside: int = 0  # elements and rows that another relation does not permit
+
+    @property
+    def refused(self) -> int:
+        """What the relation to the parent does not permit: bytes, or elements and rows."""
+        return self.differing if self.relation == relation_text(Bitwise()) else self.outside
 
 
 class Error(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -148,6 +156,12 @@ def _lacks(record: BenchRecord) -> Iterator[str]:
 
 
 def _disagrees(record: BenchRecord, files: Mapping[str, bytes]) -> Iterator[str]:  # noqa: ARG001
+    resolved = record.closure.resolved.cases if record.closure and record.closure.resolved else {}
+    for each in record.checked:
+        expected = {relation_digest(each.relation)}
+        found = {parts.get(f"{RELATION}{each.variant}") for parts in resolved.values()}
+        if each.relation != relation_text(Bitwise()) and found != expected:
+            yield f"the relation of {each.variant} is not the one that its declaration resolved to"
     compared = {(check.variant, check.value): check for check in record.checked}
     for point in record.points:
         for pair in point.pairs:
@@ -162,13 +176,14 @@ def _disagrees(record: BenchRecord, files: Mapping[str, bytes]) -> Iterator[str]
             if pair.b_is_peer and pair.b not in record.peers:
                 yield f"{where}: the peer's package is not recorded"
             for name in ours:
-                if (check := compared.get((name, point.value))) and check.differing:
-                    yield f"{where}: timed, although {check.differing} bytes of {name} differ"
+                if (check := compared.get((name, point.value))) and check.refused:
+                    what = "bytes" if check.refused == check.differing else "elements"
+                    yield f"{where}: timed, although {check.refused} {what} of {name} differ"
 
 
 def _headline(record: BenchRecord) -> Headline:
     """The verdict is that of the compared bytes; times have none."""
-    differing = [check for check in record.checked if check.differing]
+    differing = [check for check in record.checked if check.refused]
     verdict: Verdict = "fail" if differing else "pass" if record.points and record.checked else "inconclusive"
     pairs, compared = sum(len(point.pairs) for point in record.points), sum(check.nbytes for check in record.checked)
     total = sum(check.differing for check in differing)

@@ -56,7 +56,7 @@ def render_bench(
     floor = {point.value: floor_ms(point.moved, evidence.bandwidth.copy) for point in evidence.points}
     costs = [AddedCosts(arm.name, _spans(added(arm.ms))) for arm in timed]
     costs.append(AddedCosts(_FLOOR, _spans(added(floor))))
-    rows, wrong = figures(evidence), dict.fromkeys(one.variant for one in evidence.checked if one.differing)
+    rows, wrong = figures(evidence), dict.fromkeys(one.variant for one in evidence.checked if one.refused)
     return template("bench.html.j2").render(
         evidence=evidence,
         record_sha256=KIND.digest(evidence, files),
@@ -76,7 +76,8 @@ def render_bench(
         spans=sorted({span for row in costs for span in row.microseconds}),
         errors=sorted(evidence.errors, key=lambda error: (error.value, error.relative_l2)),
         compared=sum(entry.nbytes for entry in evidence.checked),
-        differing=sum(entry.differing for entry in evidence.checked),
+        differing=sum(entry.differing for entry in evidence.checked if entry.refused),
+        permitted=sum(entry.differing for entry in evidence.checked if not entry.refused),
         unlike=_unlike(wrong, timed),
         classes=_CLASSES,
         ms=text.ms,

@@ -23,6 +23,7 @@ from audit.report.failures import FindingView
 from audit.report.pair_figures import pair_figures
 from audit.report.point import NamedPoint, Point, badness
 from audit.report.project_context import ClosedVariant, ProjectContext, project_context
+from audit.report.related import related_variants
 from audit.report.template import template
 
 MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–", "unplanned": "–"}
@@ -84,6 +85,7 @@ def render(
         "retained": context.failures,
         "sessions": context.sessions,
         "notes": tables.note_rows(evidence)[:_ROWS],
+        "relations": related_variants(evidence),
         "cubins": tables.build_rows(evidence),
     }
     page = template("run.html.j2").render(
@@ -130,6 +132,7 @@ def _sections(evidence: RunRecord, content: Mapping[str, Any]) -> dict[str, str]
     """Anchor -> title of every section that has something in it, in the order of the page."""
     sections = {
         "failed": ("Findings", evidence.summary.verdict != "pass"),
+        "relations": ("Relations", content["relations"]),
         "notes": ("Not judged", content["notes"]),
         "cases": ("Cases", True),
         "conditions": ("Conditions", True),

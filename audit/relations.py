@@ -52,7 +52,9 @@ class NoWorse(msgspec.Struct, frozen=True):
     together hold at least 32 elements, or the whole buffer where it is smaller: shorter rows have errors of chance.
     The limit is factor * max(parent's error, u, r). u is the unit roundoff of the buffer's dtype: nobody can hold an
     error below the rounding of the result itself against a kernel. r is the error that the reference makes where each
-    input is off by one rounding to f32: a parent whose error is smaller was lucky in that row.
+    input is off by one rounding to f32: a parent whose error is smaller was lucky in that row. Nor is the limit of a
+    row below factor * (m + 6 d) * max(u, r), where m is the median of the parent's errors over the rows, each divided
+    by its max(u, r), and d their median deviation from m: the error of one row among many is a draw.
 
     factor     how many times the parent's error is permitted; at least 1
     reference  name of the reference; its array is in f64

@@ -90,7 +90,9 @@ def _excuse(view: View, step: Step, result: Result) -> str:
     if step.family.startswith("denormal") and (flag := _flushes(view)):
         return f"compiled with {flag}, which flushes subnormal numbers"
     if families.outside(step.family) or not view.operator.references:
-        return _first_fails(view, step)
+        why = _first_fails(view, step)
+        if why or not view.operator.references:
+            return why
     bounds = {f"error:{bound.name}": bound for bound in view.operator.bounds}
     if result.check in bounds:
         return _of_bound(view, step, bounds[result.check], result)

@@ -11,11 +11,14 @@ import numpy as np
 from audit import formats
 from audit.checks.difference import absolute_difference, as_numbers
 from audit.precision import unit_roundoff
-from audit.relations import NoWorse, Relation, Ulps, Within
+from audit.relations import Bitwise, NoWorse, Relation, Ulps, Within
 from audit.spec import Array, Buffer
 
 LEAST_ROW = 32
 """The fewest elements of a row in which an error is more than chance."""
+_LUCK = 6.0
+"""How many median deviations from the median the error of a row may lie by chance: 4 standard deviations of a normal
+distribution."""
 
 
 class Judgement(NamedTuple):
@@ -53,6 +56,8 @@ def judge(
     at = np.flatnonzero((mine != theirs) & written)
     if not at.size:
         return Judgement(0.0, _least_limit(relation), (), 0)
+    if isinstance(relation, Bitwise):
+        return Judgement(float(at.size), 0.0, tuple(int(i) for i in np.unravel_index(int(at[0]), mine.shape)), at.size)
     value, limit = _elements(relation, buffer, mine.reshape(-1)[at], theirs.reshape(-1)[at])
     worst, outside = worst_of(value, limit)
     index = tuple(int(i) for i in np.unravel_index(int(at[worst]), mine.shape))
@@ -75,7 +80,7 @@ def _least_limit(relation: Relation) -> float:
 
 
 def _elements(relation: Relation, buffer: Buffer, mine: Array, theirs: Array) -> tuple[Array, Array]:
-    """The distance of each differing element, and its limit; `Bitwise` permits none."""
+    """The distance of each differing element, and its limit."""
     left, right, ulp = as_numbers(buffer, mine, theirs)
     zeros = np.zeros(mine.shape)
     if isinstance(relation, Within):
@@ -118,11 +123,18 @@ def _no_worse(
             moved = nearby.astype(np.float64).reshape(-1)
             both = counted & np.isfinite(moved)
             least = np.maximum(least, [*_relative(moved, wide, both, rows), *_relative(moved, wide, both, 1)])
-    value = np.array(mine_errors)
-    limit = relation.factor * np.maximum(np.array(parents), least)
+    value, limit = np.array(mine_errors), np.maximum(np.array(parents), least)
+    limit[:rows] = np.maximum(limit[:rows], _usual(np.array(parents[:rows]) / least[:rows]) * least[:rows])
+    limit *= relation.factor
     worst, outside = worst_of(value, limit)
     at = tuple(int(i) for i in np.unravel_index(worst, mine.shape[:cut])) if worst < rows and cut else ()
     return Judgement(float(value[worst]), float(limit[worst]), at, outside)
+
+
+def _usual(errors: Array) -> float:
+    """The greatest error that a row of the parent's may have by chance, from the errors of all its rows."""
+    usual = float(np.median(errors))
+    return usual + _LUCK * float(np.median(np.abs(errors - usual)))
 
 
 def row_dims(shape: Sequence[int]) -> int:

@@ -37,6 +37,7 @@ const char* expected_argument(ArgumentKind kind) {
     case ArgumentKind::f64: return "a double, f64:HEX16";
     case ArgumentKind::unsupported:
       return "a type that launch data cannot carry (pointers, integers, float and double only)";
+    case ArgumentKind::word: return "a value of the parameter's size";
   }
   return "";
 }
@@ -206,6 +207,8 @@ class Script {
     const std::string kind = text.substr(0, colon);
     const std::string value = colon == std::string::npos ? "" : text.substr(colon + 1);
     const auto is = [&](ArgumentKind wanted, const char* written) {
+      if (parameter.kind == ArgumentKind::word && kind == written)
+        return parameter.bytes == 8 ? wanted == ArgumentKind::pointer || kind[1] == '6' : kind[1] != '6' && kind != "p";
       return parameter.kind == wanted && kind == written;
     };
     if (is(ArgumentKind::pointer, "p")) return value == "null" ? 0 : pointer(kernel, position, value);

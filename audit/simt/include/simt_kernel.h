@@ -9,7 +9,7 @@
 
 namespace simt {
 
-enum class ArgumentKind : unsigned char { pointer, i32, u32, i64, u64, f32, f64, unsupported };
+enum class ArgumentKind : unsigned char { pointer, i32, u32, i64, u64, f32, f64, unsupported, word };  // word: any, by its size
 
 struct Parameter {
   ArgumentKind kind;
@@ -28,6 +28,7 @@ struct Kernel {
 struct Target {
   const char* arch;
   unsigned shared_limit;  // the most shared memory that a block may have, in bytes
+  bool has_short_addresses = false;  // those of shared memory fit into 32 bits, as in PTX
 };
 
 // The build generates these for each program.

@@ -10,8 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from audit.bounds import RelL2
+    from audit.bounds import AllClose, Cosine, Forward, MaxUlps, RelL2
+    from audit.comparisons import ArgMax, Permutation, Residual, Sampling, TopK
     from audit.errors import InputError, PlanError, ProjectError, ToolMissing
+    from audit.relations import Bitwise, NoWorse, Relation, Ulps, Unrelated, Within
     from audit.spec import (
         Arg,
         Array,
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
         CapturedInputs,
         Case,
         Expected,
+        Families,
         Got,
         Inputs,
         Launch,
@@ -35,56 +38,80 @@ if TYPE_CHECKING:
         Operator,
         Peer,
         PeerRun,
+        Pointers,
         Probe,
         Reference,
         Shape,
         Source,
         Status,
+        Struct,
         Variant,
     )
 
 __version__ = "0.1.0"
 
-PUBLIC_MODULES = ("audit", "audit.bounds", "audit.errors", "audit.formats", "audit.sparse", "audit.spec")
-"""The modules that a project may import. `audit.spec`, `audit.bounds` and `audit.errors` hold the vocabulary."""
+PUBLIC_MODULES = (
+    *("audit", "audit.bounds", "audit.comparisons", "audit.errors", "audit.formats", "audit.relations"),
+    *("audit.sparse", "audit.spec"),
+)
+"""The modules that a project may import. `audit.spec`, `audit.relations`, `audit.bounds`, `audit.comparisons` and
+`audit.errors` hold the vocabulary."""
 
 __all__ = [
+    "AllClose",
     "Arg",
+    "ArgMax",
     "Array",
     "At",
     "Axis",
     "AxisValue",
     "Bench",
     "Binary",
+    "Bitwise",
     "Bound",
     "Buffer",
     "CapturedInputs",
     "Case",
+    "Cosine",
     "Expected",
+    "Families",
+    "Forward",
     "Got",
     "InputError",
     "Inputs",
     "Launch",
     "Line",
     "Machine",
+    "MaxUlps",
     "Measured",
     "Mutation",
+    "NoWorse",
     "Operator",
     "Peer",
     "PeerRun",
+    "Permutation",
     "PlanError",
+    "Pointers",
     "Probe",
     "ProjectError",
     "Reference",
     "RelL2",
+    "Relation",
+    "Residual",
+    "Sampling",
     "Shape",
     "Source",
     "Status",
+    "Struct",
     "ToolMissing",
+    "TopK",
+    "Ulps",
+    "Unrelated",
     "Variant",
+    "Within",
 ]
 
-_HOMES = ("audit.errors", "audit.spec", "audit.bounds")
+_HOMES = ("audit.errors", "audit.relations", "audit.spec", "audit.bounds", "audit.comparisons")
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from audit import formats, sparse
+from audit import elements, formats, sparse
+from audit.conversions import converted
 from audit.errors import ProjectError
 from audit.spec import DTYPES, Array, Buffer, Case, Inputs, Role
 
@@ -33,7 +34,7 @@ GUARD_BYTES = 4096
 PAGE_BYTES = 4096  # what the host maps at a time
 Policy = Literal["guarded", "exact"]
 PoisonKind = Literal["nan", "high", "low"]
-INITIALISED: frozenset[Role] = frozenset({"in", "inout"})
+INITIALISED: frozenset[Role] = frozenset({"in", "inout", "constant"})
 """The roles of buffers that a kernel finds filled, from the inputs."""
 
 _MAPPED_FROM = 1 << 24
@@ -50,6 +51,10 @@ _FLOAT_POISON: Mapping[str, tuple[int, int, int, int]] = {
 }
 """The greatest fraction beside the quiet bit, the quiet NaN without a fraction, and the range of large values:
 57,344 to 65,504; for bf16 and f32 1e30 to 3e38; 1e300 to 1e303."""
+_OF_ML_DTYPES = tuple(dtype for dtype in DTYPES.values() if dtype.isbuiltin != 1)
+_BYTE_POISON: Mapping[str, tuple[int, int]] = {"e4m3": (formats.E4M3_NAN, 0x7B), "e5m2": (0x7D, 0x78)}
+"""A NaN, which for e5m2 is not the one that hardware makes; the least of four large numbers: e4m3 352, 384, 416 and
+448, e5m2 32,768, 40,960, 49,152 and 57,344."""
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -125,14 +130,13 @@ def poison_array(slot: Slot, word: str) -> Array:
 def create(folder: Path, slots: Sequence[Slot], inputs: Inputs, case: Case, buffers: Sequence[Buffer]) -> None:
     """Write the buffers' files: guards, the data of the inputs, and zeros elsewhere (each step poisons those).
 
-    An input is converted to the buffer's dtype where both are floating point, since a generator draws f64. Any other
-    difference of dtype or shape is a ProjectError. A sparse input gets a sparse file.
+    A sparse input gets a sparse file. Raises ProjectError for an input that does not fit its buffer.
     """
     for slot, buffer in zip(slots, buffers, strict=True):
         with (folder / slot.file).open("wb") as file:
             file.write(_guard_bytes(slot, 0, slot.offset))
             if slot.role in INITIALISED:
-                for at, block in sparse.blocks(input_array(buffer, case, inputs)):
+                for at, block in sparse.blocks(input_bytes(buffer, case, inputs)):
                     file.seek(slot.offset + at)
                     file.write(block.data)
             file.seek(slot.offset + slot.size)
@@ -141,7 +145,8 @@ def create(folder: Path, slots: Sequence[Slot], inputs: Inputs, case: Case, buff
 
 
 def input_array(buffer: Buffer, case: Case, inputs: Inputs) -> Array:
-    """One input as its buffer holds it, C-contiguous; the array itself if it needs no conversion.
+    """One input as its buffer holds it, C-contiguous: numbers or codes, one an element; the array itself if it needs no
+    conversion.
 
     Raises ProjectError if the array is missing or does not fit.
     """
@@ -150,20 +155,19 @@ def input_array(buffer: Buffer, case: Case, inputs: Inputs) -> Array:
             f"operator {case.operator}: expected inputs() to return an array for the buffer {buffer.name!r}, "
             f"but got {sorted(inputs)}"
         )
-    array = np.asanyarray(inputs[buffer.name])
-    dtype = buffer.numpy_dtype()
-    if array.dtype != dtype:
-        if array.dtype.kind != "f" or dtype.kind != "f":
-            raise ProjectError(f"input {buffer.name}: expected dtype {dtype}, but got {array.dtype}")
-        array = array.astype(dtype)
-    if array.shape != buffer.shape(case):
-        raise ProjectError(f"input {buffer.name}: expected shape {buffer.shape(case)}, but got {array.shape}")
+    array = converted(buffer, case, np.asanyarray(inputs[buffer.name])).array
     return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
+def input_bytes(buffer: Buffer, case: Case, inputs: Inputs) -> Array:
+    """An array with the bytes of one input in its buffer: `input_array` itself, unless elements share bytes."""
+    array = input_array(buffer, case, inputs)
+    return elements.bytes_in(array, buffer.dtype) if buffer.packed else array
+
+
 def encode_input(buffer: Buffer, case: Case, inputs: Inputs) -> memoryview:
-    """The bytes of `input_array`, without a copy. A sparse array includes its holes."""
-    return input_array(buffer, case, inputs).data
+    """The bytes of `input_bytes`, without a copy. A sparse array includes its holes."""
+    return input_bytes(buffer, case, inputs).reshape(-1).view(np.uint8).data
 
 
 def read_slot(path: Path, slot: Slot) -> Snapshot:
@@ -190,16 +194,22 @@ def read_slot(path: Path, slot: Slot) -> Snapshot:
 
 def typed(snapshot: Snapshot, buffer: Buffer, case: Case) -> Array:
     """The data as an array of the buffer's dtype and dimensions."""
-    return snapshot.data.view(buffer.numpy_dtype()).reshape(buffer.shape(case))
+    return elements.numbers_of(codes(snapshot, buffer, case), buffer.dtype)
+
+
+def codes(snapshot: Snapshot, buffer: Buffer, case: Case) -> Array:
+    """The data as unsigned integers, one an element, in the buffer's dimensions."""
+    return elements.codes_of(snapshot.data, buffer.dtype).reshape(buffer.shape(case))
 
 
 def input_digest(inputs: Mapping[str, Array | np.generic]) -> str:
     """sha256 over names, dtypes, shapes and bytes of all inputs. A sparse array contributes the position and bytes of
-    each block that is not all zeros."""
+    each block that is not all zeros. Numbers of `ml_dtypes` count as their codes."""
     digest = hashlib.sha256()
     for name in sorted(inputs):
         array = np.asanyarray(inputs[name])
-        digest.update(f"{name}:{array.dtype.str}:{array.shape};".encode())
+        kind = np.dtype(f"u{array.dtype.itemsize}") if array.dtype in _OF_ML_DTYPES else array.dtype
+        digest.update(f"{name}:{kind.str}:{array.shape};".encode())
         for at, block in sparse.blocks(array if array.flags.c_contiguous else np.ascontiguousarray(array)):
             if isinstance(array, sparse.SparseArray):
                 digest.update(f"@{at};".encode())
@@ -214,12 +224,12 @@ def _differing(actual: bytes, expected: bytes) -> list[int]:
 def _word(salt: str, dtype: str, step: int, kind: PoisonKind) -> bytes:
     """Eight bytes of a kind for elements of a type, each element drawn for itself."""
     drawn = np.frombuffer(hashlib.sha256(f"{salt}/{step}".encode()).digest()[:8], np.uint64)
-    if dtype == "e4m3":
-        return bytes(_e4m3_word(drawn.view(np.uint8), kind))
+    if dtype in _BYTE_POISON:
+        return bytes(_byte_word(drawn.view(np.uint8), _BYTE_POISON[dtype], kind))
     if dtype not in _FLOAT_POISON:
         return bytes(_integer_word(drawn.view(f"u{DTYPES[dtype].itemsize}"), kind))
     fraction, quiet, low, high = _FLOAT_POISON[dtype]
-    words = drawn.view(DTYPES[dtype].str.replace("f", "u"))
+    words = drawn.view(f"<u{DTYPES[dtype].itemsize}")
     sign = words.dtype.type(1 << 8 * words.itemsize - 1)
     if kind == "nan":  # a fraction of 0 or of all ones would be what hardware makes
         words = words & sign | quiet | 1 + words % (fraction - 1)
@@ -228,11 +238,12 @@ def _word(salt: str, dtype: str, step: int, kind: PoisonKind) -> bytes:
     return bytes(words.astype(sign.dtype))
 
 
-def _e4m3_word(drawn: Array, kind: PoisonKind) -> Array:
-    """352, 384, 416 and 448, or the two NaN."""
+def _byte_word(drawn: Array, poison: tuple[int, int], kind: PoisonKind) -> Array:
+    """A NaN of either sign, or one of four large numbers."""
+    nan, low = map(np.uint8, poison)
     if kind == "nan":
-        return drawn & np.uint8(0x80) | np.uint8(formats.E4M3_NAN)
-    return np.uint8(0x7B) + drawn % np.uint8(4) | np.uint8(0x80 if kind == "low" else 0)
+        return drawn & np.uint8(0x80) | nan
+    return low + drawn % np.uint8(4) | np.uint8(0x80 if kind == "low" else 0)
 
 
 def _integer_word(drawn: Array, kind: PoisonKind) -> Array:
@@ -252,8 +263,9 @@ def _integer_word(drawn: Array, kind: PoisonKind) -> Array:
 
 
 def _guard_word(salt: str, dtype: str = "u8", kind: PoisonKind = "nan") -> bytes:
-    """NaN read as f16, f32 or E4M3 and absurd read as an index; of another kind it is a word of the buffer's type."""
-    if kind != "nan":
+    """NaN read as f16, f32 or E4M3 and absurd read as an index; of another kind, or for bf16, it is a word of the
+    buffer's type."""
+    if kind != "nan" or dtype == "bf16":
         return _word(salt, dtype, -1, kind)
     draw = hashlib.sha256(salt.encode()).digest()
     signs = 1 if DTYPES[dtype].itemsize >= 4 and dtype[0] in "iu" else 2  # integers: positive, as poison of this kind

@@ -14,7 +14,7 @@ from itertools import combinations
 
 import msgspec
 
-from audit.bundle import Argument
+from audit.arguments import Argument
 from audit.launch_record import LaunchRecord
 
 

@@ -8,29 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import numpy as np
 
 from audit import arena
 from audit.arena import PoisonKind, Slot
+from audit.arguments import Argument, argument_of, table_buffers
 from audit.declaration import buffers_of, launches_of
 from audit.errors import ProjectError
-from audit.spec import At, Buffer, Case, Inputs, Launch, Operator, Variant
+from audit.spec import Buffer, Case, Inputs, Launch, Operator, Variant
 
 MANIFEST = "bundle.json"
 _SAVED_INPUT = 16 * 2**20  # bytes; larger inputs are checked only after the last step
-
-
-class Argument(msgspec.Struct, frozen=True):
-    """One launch argument. `kind` is `pointer` (buffer and byte offset; no buffer: null) or a scalar type (value in
-    hex bits)."""
-
-    kind: str
-    buffer: str = ""
-    offset: int = 0
-    bits: str = ""
 
 
 class BundledLaunch(msgspec.Struct, frozen=True):
@@ -73,7 +62,18 @@ class Bundle(msgspec.Struct, frozen=True):
     @property
     def saved(self) -> tuple[Slot, ...]:
         """The buffers copied after every step: all results, and the inputs that are cheap to copy."""
-        return tuple(slot for slot in self.slots if slot.role != "in" or slot.size <= _SAVED_INPUT)
+        return tuple(slot for slot in self.slots if slot.role not in ("in", "constant") or slot.size <= _SAVED_INPUT)
+
+    @property
+    def constants(self) -> tuple[str, ...]:
+        """The buffers whose contents go into variables of the same names before every step."""
+        return tuple(slot.name for slot in self.slots if slot.role == "constant")
+
+    @property
+    def tables(self) -> dict[str, tuple[Argument, ...]]:
+        """The arrays of pointers: the name of their buffer, which no declaration can give, and what they hold."""
+        listed = (arg for launch in self.launches for arg in launch.args if arg.kind == "pointers")
+        return {arg.buffer: tuple(each for _, each in arg.pointers) for arg in listed}
 
     def copies(self, folder: Path) -> dict[str, dict[str, Path]]:
         """The files into which a backend copies `saved` after every step: step -> buffer -> file."""
@@ -117,6 +117,8 @@ def write_bundle(
     Raises ProjectError if the project's declarations contradict each other.
     """
     buffers = buffers_of(operator, case)
+    launches = tuple(resolve_launch(launch, variant, buffers, inputs) for launch in launches_of(variant, case))
+    buffers = (*buffers, *table_buffers(launch.args for launch in launches))
     salt = f"{case.id}/{variant.name}/{arm.name}"
     slots = arena.lay_out(buffers, case, salt, policy, arm.shift, arm.poison)
     arena.create(folder, slots, inputs, case, buffers)
@@ -126,7 +128,7 @@ def write_bundle(
         case=case.id,
         variant=variant.name,
         slots=slots,
-        launches=tuple(resolve_launch(launch, variant, buffers, inputs) for launch in launches_of(variant, case)),
+        launches=launches,
         steps=tuple(
             _step(folder, index, name, changes, initial, salt, slots, buffers, case, arm.poison)
             for index, (name, changes) in enumerate(steps.items())
@@ -186,7 +188,7 @@ def resolve_launch(launch: Launch, variant: Variant, buffers: Sequence[Buffer], 
     try:
         grid, block = _three(launch.grid), _three(launch.block)
         cluster = None if launch.cluster is None else _three(launch.cluster)
-        args = tuple(_argument(position, arg, buffers, inputs) for position, arg in enumerate(launch.args, 1))
+        args = tuple(argument_of(position, arg, buffers, inputs) for position, arg in enumerate(launch.args, 1))
     except ValueError as error:
         raise ProjectError(f"variant {variant.name}, launch of {launch.entry}: {error}") from None
     return BundledLaunch(launch.entry, grid, block, launch.shared_bytes, args, launch.cooperative, cluster)
@@ -197,47 +199,3 @@ def _three(extents: Sequence[int]) -> tuple[int, int, int]:
         raise ValueError(f"expected one to three positive extents, but got {tuple(extents)}")
     x, y, z = (*(int(extent) for extent in extents), 1, 1)[:3]
     return x, y, z
-
-
-_SCALARS: Mapping[type[Any], str] = {
-    np.int32: "i32",
-    np.uint32: "u32",
-    np.int64: "i64",
-    np.uint64: "u64",
-    np.float32: "f32",
-    np.float64: "f64",
-}
-
-
-def _argument(position: int, arg: Any, buffers: Sequence[Buffer], inputs: Inputs) -> Argument:
-    if arg is None:
-        return Argument("pointer")
-    by_name = {buffer.name: buffer for buffer in buffers}
-    if isinstance(arg, At):
-        if arg.buffer not in by_name:
-            raise ValueError(f"argument {position}: expected a buffer of {list(by_name)}, but got At({arg.buffer!r})")
-        return Argument("pointer", arg.buffer, arg.elements * by_name[arg.buffer].numpy_dtype().itemsize)
-    if isinstance(arg, str):
-        if arg in by_name:
-            return Argument("pointer", arg)
-        if arg not in inputs or np.ndim(inputs[arg]) != 0:
-            scalars = [name for name, value in inputs.items() if np.ndim(value) == 0]
-            raise ValueError(
-                f"argument {position}: expected a buffer of {list(by_name)} or a scalar input of {scalars}, "
-                f"but got {arg!r}"
-            )
-        arg = inputs[arg]
-    if isinstance(arg, bool):
-        raise ValueError(f"argument {position} is a bool; pass 0 or 1")
-    if isinstance(arg, int):
-        if not -(2**31) <= arg < 2**31:
-            raise ValueError(f"argument {position}: {arg} does not fit in an int; pass numpy.int64({arg})")
-        arg = np.int32(arg)
-    elif isinstance(arg, float) and not isinstance(arg, np.float64):
-        arg = np.float32(arg)
-    kind = _SCALARS.get(type(arg))
-    if kind is None:
-        raise ValueError(
-            f"argument {position}: expected a name, a number or one of {list(_SCALARS.values())}, but got {arg!r}"
-        )
-    return Argument(kind, bits=arg.tobytes().hex())

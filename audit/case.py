@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 
 import msgspec
 
 from audit import arena
 from audit.backends import Completed
-from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
 from audit.checks.bytes import zero_notes
+from audit.checks.constants import constant_notes
 from audit.checks.device import host_notes
+from audit.checks.judged import family_notes
+from audit.checks.relation import relation_notes
 from audit.compile.identity import BuildIdentity
-from audit.declaration import arrays_of, ask, launches_of
-from audit.execution import CaseInputs, execute_variant
-from audit.inputs import case_inputs, load_capture
+from audit.declaration import ask, launches_of
+from audit.execution import execute_variant
+from audit.inputs import load_capture
 from audit.launch_record import LaunchRecord, launch_records
 from audit.metrics import metrics
 from audit.plan import Plan
+from audit.prepared import prepared_case
 from audit.project import Project
 from audit.project_reads import ProjectReads, collected_in_a_case
 from audit.records.run import Audit, CaseRecord
-from audit.spec import Array, Case, Inputs, Operator, kernels_on_gpu
+from audit.spec import Case, kernels_on_gpu
 from audit.vacuity import Exposure, OmissionShare, expose, omission_share
 
 
@@ -49,18 +53,23 @@ def audit_case(
 def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Callable[[Audit], None]) -> CaseOutcome:
     operator = project.operators[plan.operator]
     capture = load_capture(project, case)
-    prepared = _prepare(operator, case, capture)
+    prepared = prepared_case(operator, case, capture, plan.family_seconds)
     views: dict[str, View] = {}
     audits = []
     builds: dict[str, BuildIdentity] = {}
     exposures: list[Exposure] = []
     launches: dict[str, tuple[LaunchRecord, ...]] = {}
     share: OmissionShare | None = None
+    first: View | None = None
     for planned in plan.variants:
         began = time.monotonic()
         view = execute_variant(
             project, plan, planned, prepared, views[planned.parent] if planned.parent else None, threads
         )
+        if first is not None:
+            view = replace(view, first=first)
+        elif planned.parent is None:
+            first = view
         views[planned.label] = view
         launches[planned.label] = launch_records(launches_of(view.variant, view.case), view.bundle.launches)
         results = _check(view)
@@ -86,7 +95,13 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
             measured,
             build_key,
             shared,
-            (*zero_notes(view), *host_notes(view)),
+            (
+                *zero_notes(view),
+                *constant_notes(view),
+                *host_notes(view),
+                *relation_notes(view),
+                *family_notes(view, results),
+            ),
             view.launched_code,
         )
         audits.append(audit)
@@ -106,29 +121,10 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
             if reference.computed_by
         },
         launches=launches,
+        converted=prepared.converted,
+        left_out=dict(prepared.left_out),
     )
     return CaseOutcome(record, tuple(audits), builds, tuple(exposures))
-
-
-def _prepare(operator: Operator, case: Case, capture: Capture | None) -> CaseInputs:
-    inputs, steps = case_inputs(operator, case, capture)
-    return CaseInputs(operator, case, inputs, steps, _references(operator, case, steps))
-
-
-def _references(
-    operator: Operator, case: Case, step_inputs: Mapping[str, Inputs]
-) -> dict[str, dict[str, Mapping[str, Array]]]:
-    """step -> reference -> arrays, computed before any variant runs; steps with equal inputs share them."""
-    by_digest: dict[str, dict[str, Mapping[str, Array]]] = {}
-    by_step = {}
-    for name, inputs in step_inputs.items():
-        digest = arena.input_digest(inputs)
-        if digest not in by_digest:
-            by_digest[digest] = {
-                reference.name: arrays_of(operator, reference, case, inputs) for reference in operator.references
-            }
-        by_step[name] = by_digest[digest]
-    return by_step
 
 
 def _check(view: View) -> tuple[Result, ...]:

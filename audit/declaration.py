@@ -9,6 +9,7 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import inspect
+import math
 import re
 import reprlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,9 +21,13 @@ from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origi
 import msgspec
 import numpy as np
 
+from audit.conversions import converted_inputs
+from audit.elements import is_number
 from audit.errors import InputError, ProjectError
+from audit.families import FAMILIES, is_family
 from audit.hooks import call
 from audit.printable import one_line
+from audit.relations import Bitwise, NoWorse, Relation, Ulps, Within
 from audit.spec import (
     DTYPES,
     Array,
@@ -32,8 +37,10 @@ from audit.spec import (
     Bound,
     Buffer,
     Case,
+    Families,
     Inputs,
     Launch,
+    Line,
     Machine,
     Measured,
     Mutation,
@@ -102,6 +109,10 @@ _FLAGS = _Rule(
         for flag in flags
     ),
 )
+_FOLDERS = _Rule(
+    "paths in the project, relative to its folder",
+    lambda paths: all(_is_text(path) and not path.startswith("/") and ".." not in path.split("/") for path in paths),
+)
 _NUMBERS: Mapping[type, Any] = {
     int: int | np.integer,
     float: int | float | np.integer | np.floating,
@@ -114,7 +125,17 @@ _CONTAINERS: Mapping[Any, str] = {
     np.ndarray: "a numpy array of numbers",
     collections.abc.Callable: "a function",
 }
+_FAMILIES = _Rule(f"input families: {', '.join(FAMILIES)}, seed2, seed3 ...", lambda names: all(map(is_family, names)))
 _COUNT = _Rule("an integer of at least 0", lambda value: 0 <= value < 2**63)
+_TOLERANCE = _Rule("a finite number of at least 0", lambda value: 0 <= value < math.inf)
+_RELATION = _Rule(
+    "a relation, or at least one by the name of an output or workspace",
+    lambda relation: (
+        not isinstance(relation, Mapping)
+        or (bool(relation) and all(_is_plain(name) and "," not in name for name in relation))
+    ),
+)
+_VOCABULARY = (Operator.__module__, Bitwise.__module__)
 _RULES: Mapping[tuple[type, str], _Rule] = {
     **{(kind, "name"): _NAME for kind in (Operator, Shape, Variant, Reference, Bound, Probe, Mutation, Peer)},
     (Axis, "name"): _AXIS,
@@ -123,6 +144,9 @@ _RULES: Mapping[tuple[type, str], _Rule] = {
     (Buffer, "offset"): _COUNT,
     (Source, "path"): _TEXT,
     (Source, "flags"): _FLAGS,
+    (Source, "include"): _FOLDERS,
+    (Source, "also"): _FOLDERS,
+    (Source, "std"): _Rule("a C++ standard such as c++20", lambda std: re.fullmatch(r"(c\+\+\d\d)?", std) is not None),
     (Machine, "path"): _TEXT,
     (Binary, "path"): _TEXT,
     (Launch, "entry"): _TEXT,
@@ -130,10 +154,20 @@ _RULES: Mapping[tuple[type, str], _Rule] = {
     (Launch, "block"): _EXTENTS,
     (Launch, "shared_bytes"): _COUNT,
     (Launch, "cluster"): _CLUSTER,
+    (Line, "families"): _FAMILIES,
+    (Families, "names"): _FAMILIES,
+    (Families, "without"): _FAMILIES,
+    (Families, "seeds"): _Rule("an integer from 1 to 9999", lambda seeds: 1 <= seeds <= 9999),
+    (Variant, "relation"): _RELATION,
+    (Ulps, "n"): _COUNT,
+    (Within, "atol"): _TOLERANCE,
+    (Within, "rtol"): _TOLERANCE,
+    (NoWorse, "factor"): _Rule("a finite number of at least 1", lambda factor: 1 <= factor < math.inf),
+    (NoWorse, "reference"): _NAME,
     (Operator, "derived"): _KEYS,
     (Operator, "measured"): _KEYS,
     (Bench, "layers"): _Rule("an integer of at least 1", lambda layers: layers >= 1),
-    (Bench, "contexts"): _Rule("at least one value of the axis `context`", lambda contexts: len(contexts) > 0),
+    (Bench, "values"): _Rule("at least one value, ascending", lambda values: list(values) == sorted({*values}) != []),
 }
 
 
@@ -164,7 +198,7 @@ def _inside(value: Any, hint: Any, field: str) -> Iterator[Mismatch]:
             here = f"{field}[{came(key, bare=True)}]"
             if found := mismatch(key, parts[0], f"{field} (key)") or mismatch(each, parts[1], here):
                 yield found
-    elif isinstance(hint, type) and hint.__module__ == Operator.__module__:
+    elif isinstance(hint, type) and hint.__module__ in _VOCABULARY:
         yield from _in_fields(value, hint, _fields(hint), f"{field}." if field else "")
 
 
@@ -211,7 +245,7 @@ def _is(value: object, hint: Any) -> bool:
     elif origin in (tuple, Sequence):
         holds = isinstance(value, Sequence) and not isinstance(value, str | bytes)
     elif origin is np.ndarray:
-        holds = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "fiub"
+        holds = isinstance(value, np.ndarray | np.generic) and is_number(value.dtype)
     elif origin is collections.abc.Callable:
         holds = callable(value)
     elif hint in _NUMBERS:
@@ -264,30 +298,69 @@ def _unknown(operator: Operator) -> Iterator[Mismatch]:
         [one.name for one in named] for named in (operator.axes, operator.variants, operator.probes)
     )
     shapes = [shape.name for shape in operator.shapes] or [operator.name]
+    families = operator.plan if isinstance(operator.plan, Families) else None
+    plan: Mapping[str, Sequence[Line]] = {} if isinstance(operator.plan, Families) else operator.plan
+    known_references = [one.name for one in operator.references]
+    for at, variant in enumerate(operator.variants):
+        if variant.parent is None and variant.relation != Bitwise():
+            field = f"variants[{at}].relation"
+            yield Mismatch(field, "the default where there is no parent; name the parent", came(variant.relation))
     lines = [
         (f"{field}[{shape!r}][{index}]", line)
-        for field, plans in (("plan", operator.plan), ("sanitize", operator.sanitize))
+        for field, plans in (("plan", plan), ("sanitize", operator.sanitize))
         for shape, listed in plans.items()
         for index, line in enumerate(listed)
     ]
     references: list[tuple[str, str, Iterable[str | None], Sequence[str]]] = [
         ("default", "a variant", [operator.default], variants),
         *((f"variants[{at}].parent", "a variant", [one.parent], variants) for at, one in enumerate(operator.variants)),
+        *(
+            (f"variants[{at}].relation.reference", "a reference", [one.reference], known_references)
+            for at, variant in enumerate(operator.variants)
+            for one in relations_in(variant.relation)
+            if isinstance(one, NoWorse)
+        ),
         *((f"shapes[{at}].fixed", "an axis", one.fixed, axes) for at, one in enumerate(operator.shapes)),
         *(
             (f"{field} (key)", "a shape", keys, ["", *shapes])
             for field, keys in (
-                ("plan", operator.plan), ("captures", operator.captures), ("sanitize", operator.sanitize)
+                ("plan", plan), ("captures", operator.captures), ("sanitize", operator.sanitize)
             )
         ),
         *((f"{field}.axes", "an axis", line.axes, axes) for field, line in lines),
         *((f"{field}.probe", "a probe", [line.probe], probes) for field, line in lines),
+        ("plan.sizes", "an axis", families.sizes if families and isinstance(families.sizes, Mapping) else (), axes),
         ("bench.axes", "an axis", operator.bench.axes if operator.bench else (), axes),
+        ("bench.axis", "an axis", [operator.bench.axis] if operator.bench else (), axes),
     ]  # fmt: skip
     for field, what, names, known in references:
         for name in names:
             if name is not None and name not in known:
                 yield Mismatch(field, f"{what} of {', '.join(map(repr, known)) or 'none'}", repr(name))
+
+
+def relations_in(relation: Relation | Mapping[str, Relation]) -> tuple[Relation, ...]:
+    """Every relation that a variant declares by name, or its only one."""
+    return tuple(relation.values()) if isinstance(relation, Mapping) else (relation,)
+
+
+def relation_to_parent(variant: Variant, case: Case, buffers: Iterable[Buffer]) -> dict[str, Relation]:
+    """The relation of each output and workspace to the parent's. One that is not `Bitwise` leaves workspaces out.
+
+    Raises ProjectError where the variant names a buffer that is no result of the case.
+    """
+    results = {buffer.name: buffer.role for buffer in buffers if buffer.role not in ("in", "scratch")}
+    declared = variant.relation
+    if not isinstance(declared, Mapping):
+        return {
+            name: declared for name, role in results.items() if isinstance(declared, Bitwise) or role != "workspace"
+        }
+    if unknown := [name for name in declared if name not in results]:
+        raise ProjectError(
+            f"operator {case.operator}, case {case.id}: relation of {variant.name}: expected outputs and workspaces of "
+            f"{list(results)}, but got {unknown}"
+        )
+    return {name: declared.get(name, Bitwise()) for name in results}
 
 
 def ask(case: Case, what: str, function: Callable[..., T], *args: object, returns: Any) -> T:
@@ -342,13 +415,25 @@ def inputs_from(operator: Operator, case: Case, what: str, function: Callable[..
     """The inputs of a case: an array for `in` buffers, and scalars under names that are of no buffer."""
     given = ask(case, what, function, case, *args, returns=Mapping[str, Array | np.generic | int | float])
     roles = {buffer.name: buffer.role for buffer in buffers_of(operator, case)}
-    filled = [name for name, role in roles.items() if role in ("in", "inout")]
+    filled = [name for name, role in roles.items() if role in ("in", "inout", "constant")]
     expected = f"arrays of {filled} and scalar arguments alone; give a buffer that has contents before role='inout'"
     for name, value in given.items():
         odd = name not in filled if name in roles else np.ndim(value) != 0 or not _is_plain(name)
         if odd:
             raise _refusal(case, what, function, Mismatch(f"[{came(name, bare=True)}]", expected, came(value)))
     return given
+
+
+def as_stored(
+    operator: Operator, case: Case, what: str, function: object, given: Inputs
+) -> tuple[Inputs, Mapping[str, str]]:
+    """Inputs that a hook returned as their buffers hold them, and for each that was converted a note."""
+    try:
+        return converted_inputs(buffers_of(operator, case), case, given)
+    except ProjectError as error:
+        raise ProjectError(
+            f"{_line_of(function)}: operator {case.operator}, case {case.id}: {what} returned for {error}"
+        ) from None
 
 
 def steps_of(operator: Operator, case: Case, inputs: Inputs) -> Mapping[str, Inputs]:
@@ -397,7 +482,7 @@ def _masks(
     """The masks that a hook returns; `outside` is the mask of a buffer that it leaves out."""
     found = ask(case, what, hook, case, inputs, returns=Mapping[str, Array | bool])
     listed = buffers_of(operator, case)
-    results = {buffer.name: buffer.shape(case) for buffer in listed if buffer.role not in ("in", "scratch")}
+    results = {buffer.name: buffer.shape(case) for buffer in listed if buffer.role not in ("in", "constant", "scratch")}
     masks = {}
     for name, mask in found.items():
         expected = f"bool masks that broadcast to the shapes of {results}"
@@ -431,12 +516,17 @@ def measured_by(case: Case, what: str, function: Callable[..., T], *args: object
 def mutated_by(
     mutation: Mutation, case: Case, inputs: Inputs, right: Mapping[str, Array], references: Mapping[str, Any]
 ) -> Mapping[str, Array] | None:
-    """What a mutation changes: results in their own shape and dtype."""
+    """What a mutation changes: results in their own shape and dtype, or the codes of one that numpy does not have."""
     what = f"mutation {mutation.name}"
     wrong = ask(case, what, mutation.apply, case, inputs, right, references, returns=Mapping[str, Array] | None)
     for name, array in (wrong or {}).items():
         kept = right.get(name)
-        if kept is None or (array.shape, array.dtype) != (kept.shape, kept.dtype):
+        if kept is None or array.shape != kept.shape or array.dtype not in (kept.dtype, _codes_of(kept.dtype)):
             expected = f"results of {list(right)}" if kept is None else came(kept)
             raise _refusal(case, what, mutation.apply, Mismatch(f"[{came(name, bare=True)}]", expected, came(array)))
     return wrong
+
+
+def _codes_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the codes of a dtype that numpy does not have; of any other, itself."""
+    return dtype if dtype.isbuiltin == 1 else np.dtype(f"u{dtype.itemsize}")

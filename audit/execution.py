@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeAlias
@@ -21,12 +21,15 @@ from audit.backends.cuda import BOTH, PLAIN
 from audit.backends.outcome import ending
 from audit.backends.replay import Mode
 from audit.bundle import AGAIN, FIRST, Arm, Bundle
-from audit.checks.view import Step, View
+from audit.checks.conditioning import Moved
+from audit.checks.view import NearbyReferences, Step, View
 from audit.checks.workspace import steps_to_repeat
 from audit.compile.cubin_build import CubinBuild
 from audit.compile.device import build_device
 from audit.compile.frozen import load_frozen
 from audit.compile.host import TARGETS, HostBuild, build_host
+from audit.compile.ptx_build import build_ptx
+from audit.compile.source_words import nvcc_words
 from audit.declaration import buffers_of
 from audit.errors import CompileError, ToolMissing
 from audit.plan import Plan, PlannedVariant
@@ -48,6 +51,11 @@ class CaseInputs:
     inputs: Inputs
     steps: Mapping[str, Inputs]
     references: Mapping[str, Mapping[str, Mapping[str, Array]]]  # step -> reference -> arrays
+    converted: dict[str, str] = field(default_factory=dict)  # buffer -> how its input was converted
+    families: tuple[str, ...] = ()  # the steps that are input families
+    left_out: Mapping[str, str] = field(default_factory=dict)  # input family -> why it does not apply
+    moved: Mapping[str, Callable[[], Moved | None]] = field(default_factory=dict)  # step -> references, inputs moved
+    nearby: Mapping[str, Callable[[], NearbyReferences]] = field(default_factory=dict)  # the same, by a rounding to f32
 
 
 @dataclass(frozen=True)
@@ -141,7 +149,8 @@ def _execute_arm(
     loads = {name: loads[name] for name in names or loads}
     with scratch_folder(_memory(prepared)) as folder:
         manifest = bundle.write_bundle(folder, prepared.operator, variant, prepared.case, prepared.inputs, loads, arm)
-        outcomes, build = _build_and_run(project, plan, variant, folder, manifest, modes, threads)
+        longer = len(prepared.steps) / max(1, len(prepared.steps) - len(prepared.families))
+        outcomes, build = _build_and_run(project, plan, variant, folder, manifest, modes, threads, longer)
         executions = []
         for outcome in outcomes:
             if not isinstance(outcome, Completed):
@@ -159,15 +168,24 @@ def _steps(manifest: Bundle, outcome: Completed, prepared: CaseInputs) -> list[S
         files = outcome.files[step.name]
         snapshots = {name: arena.read_slot(path, manifest.slot(name)) for name, path in files.items()}
         inputs, expected = prepared.steps[step.name], prepared.references[step.name]
-        steps.append(Step(step.name, inputs, snapshots, step.poison, expected))
+        family = step.name if step.name in prepared.families else ""
+        further = (prepared.moved.get(step.name), prepared.nearby.get(step.name))
+        steps.append(Step(step.name, inputs, snapshots, step.poison, expected, family, *further))
     return steps
 
 
 def _build_and_run(
-    project: Project, plan: Plan, variant: Variant, folder: Path, manifest: Bundle, modes: Modes, threads: int
+    project: Project,
+    plan: Plan,
+    variant: Variant,
+    folder: Path,
+    manifest: Bundle,
+    modes: Modes,
+    threads: int,
+    longer: float,
 ) -> tuple[Sequence[Outcome], HostBuild | CubinBuild | None]:
     """One outcome for each mode, or the single outcome that ended them all."""
-    code, limit = variant.code, plan.time_limit
+    code, limit = variant.code, plan.time_limit * longer
     try:
         if modes is not HOST:
             cubin = build_device(project.root, variant, manifest.entries, plan.arch)
@@ -175,12 +193,21 @@ def _build_and_run(
         if plan.backend == "cuda" and plan.arch not in TARGETS:
             raise CompileError(f"the CPU has no model of the tensor cores of {plan.arch}")
         if isinstance(code, Machine):
-            raise CompileError(f"{code.path}: this is compiled GPU code, which a CPU cannot run; use --device cuda")
-        if isinstance(code, Binary):
+            program = build_ptx(project.root, code, manifest.entries, arch=plan.arch)
+        elif isinstance(code, Binary):
             program = load_frozen(project.root, code.path, manifest.entries)
         else:
             source = project.root / code.path
-            program = build_host(project.root, source, manifest.entries, arch=plan.arch, defines=code.defines)
+            program = build_host(
+                project.root,
+                source,
+                manifest.entries,
+                arch=plan.arch,
+                defines=code.defines,
+                words=nvcc_words(code),
+                also=code.also,
+                constants=manifest.constants,
+            )
         return [host.run(folder, manifest, program, limit, threads)], program
     except CompileError as error:  # a CUDA compiler's is the source's; this CPU's may be what the CPU lacks
         return [Unsupported(str(error)) if modes is HOST else Crashed("compile", str(error), 0.0)], None

@@ -1,14 +1,17 @@
-"""Number formats: e4m3fn, binary16, ulp distances, bit patterns as text, a correctly rounded binary32 fma.
+"""Number formats: bf16, e4m3fn, e5m2, e2m1fn, ulp distances, bit patterns as text, a correctly rounded binary32 fma.
 
-numpy has no 8-bit float and no fma, and the casts of libraries differ between versions (overflow to NaN or to
-the largest value), so this module defines both. Integers stand for bit patterns throughout.
+`ml_dtypes` has the types; its casts round f64 twice and make NaN of what lies beyond e4m3, so this module has casts of
+its own. Wherever it takes the codes of a format, unsigned integers, it takes arrays of the dtype of `ml_dtypes` too.
 """
 
 import re
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from audit.spec import DTYPES
 
 Float: TypeAlias = np.float16 | np.float32 | np.float64
 
@@ -24,6 +27,28 @@ _UNSIGNED: dict[Any, Any] = {
 }
 _FLOAT: dict[Any, Any] = {np.dtype(u): f.type for f, u in _UNSIGNED.items()}
 _FLOAT_OF_DIGITS: dict[int, Any] = {4: np.float16, 8: np.float32, 16: np.float64}
+
+
+class _Narrow(NamedTuple):
+    """A format of at most 16 bits that numpy does not have."""
+
+    significand: int  # bits, the leading one included
+    least_exponent: int  # of a normal number in [1, 2)
+    greatest: float
+    infinity: bool
+    nan: int  # the code that stands for every NaN
+
+
+_NARROW: Mapping[str, _Narrow] = {
+    "bf16": _Narrow(8, -126, 2.0**128 - 2.0**120, True, 0x7FFF),
+    "e4m3": _Narrow(4, -6, E4M3_MAX, False, E4M3_NAN),
+    "e5m2": _Narrow(3, -14, 57344.0, True, 0x7F),
+    "e2m1": _Narrow(2, 0, 6.0, False, 0x7),
+}
+"""bf16: the upper half of binary32. e4m3 and e5m2: OCP 8-bit Floating Point Specification (OFP8) 1.0. e2m1: OCP
+Microscaling Formats (MX) 1.0; it has no NaN, which PTX's `cvt` turns into the greatest number."""
+FLOATS: Mapping[Any, str] = {DTYPES[name]: name for name in ("f64", "f32", "f16", *_NARROW)}
+"""numpy dtype -> name, of every floating-point format."""
 
 
 def _e4m3_values() -> NDArray[np.float32]:
@@ -45,32 +70,23 @@ E4M3_F16: NDArray[np.float16] = E4M3_F32.astype(np.float16)
 E4M3_F16.flags.writeable = False
 
 
-def decode_e4m3(codes: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """The f32 values of e4m3fn codes u8[...], exact. There is no infinity; 0x7F and 0xFF are NaN."""
-    return E4M3_F32[_codes(codes)]
+def decode_e4m3(codes: NDArray[Any]) -> NDArray[np.float32]:
+    """The f32 values of e4m3fn numbers or their codes u8[...], exact. There is no infinity; 0x7F and 0xFF are NaN."""
+    return np.asarray(E4M3_F32[_codes("e4m3", codes)])
 
 
-def decode_e4m3_f16(codes: NDArray[np.uint8]) -> NDArray[np.float16]:
-    """The f16 values of e4m3fn codes u8[...], exact (subnormal codes become normal f16 numbers)."""
-    return E4M3_F16[_codes(codes)]
+def decode_e4m3_f16(codes: NDArray[Any]) -> NDArray[np.float16]:
+    """The f16 values of e4m3fn numbers or their codes u8[...], exact (subnormal codes become normal f16 numbers)."""
+    return np.asarray(E4M3_F16[_codes("e4m3", codes)])
 
 
 def encode_e4m3(values: ArrayLike) -> NDArray[np.uint8]:
-    """Nearest e4m3fn codes u8[...] of f16, f32 or f64 values, ties to even, in one rounding.
+    """Nearest e4m3fn codes u8[...] of floating-point values, ties to even, in one rounding.
 
     Values beyond +-448, infinity included, saturate to +-448. Every NaN becomes 0x7F. A zero keeps its sign,
     and so does a value that underflows to zero. Raises TypeError for other dtypes.
     """
-    x = np.asarray(values)
-    _require_float(x)
-    nan = np.isnan(x)
-    magnitude = np.minimum(np.abs(np.where(nan, 0, x).astype(np.float64)), E4M3_MAX)
-    # frexp gives [0.5, 1); below 2^-6, and at 0, the spacing stays that of the subnormals, 2^-9.
-    exponent = np.frexp(np.maximum(magnitude, 2.0**-6))[1] - 1
-    steps = np.rint(np.ldexp(magnitude, 3 - exponent)).astype(np.int64)
-    # A normal number has 8..15 steps and exponent field exponent + 7; 16 steps carry into the next field.
-    code = (exponent + 6) * 8 + steps + np.where(np.signbit(x), 0x80, 0)
-    return np.where(nan, E4M3_NAN, code).astype(np.uint8)
+    return _narrowed("e4m3", values).view(np.uint8)
 
 
 def bits(values: ArrayLike) -> NDArray[Any]:
@@ -79,7 +95,8 @@ def bits(values: ArrayLike) -> NDArray[Any]:
     A Python float is f64. Raises TypeError for other dtypes.
     """
     x = np.asarray(values)
-    _require_float(x)
+    if x.dtype not in _UNSIGNED:
+        raise TypeError(f"expected f16, f32 or f64, got {x.dtype}")
     return np.asarray(x.view(_UNSIGNED[x.dtype]))
 
 
@@ -115,74 +132,116 @@ def from_hex_bits(text: str) -> Float:
 
 
 def ulp_distance(a: ArrayLike, b: ArrayLike) -> NDArray[np.int64]:
-    """The number of representable steps from a to b, i64[...], for two f16, two f32 or two f64 arrays.
+    """The number of representable steps from a to b, i64[...], for two arrays of one floating-point dtype, also of
+    bf16, e4m3, e5m2 or e2m1.
 
     +0 and -0 are 0 steps apart; the largest finite number and infinity are 1 step apart. Where either is NaN the
     distance is `NAN_DISTANCE`, also between equal NaNs; a distance of f64 that is no smaller is `NAN_DISTANCE - 1`.
     Raises TypeError for other or unequal dtypes.
     """
     left, right = np.asarray(a), np.asarray(b)
-    if left.dtype != right.dtype or left.dtype not in _UNSIGNED:
-        raise TypeError(f"expected two arrays of f16, of f32 or of f64, got {left.dtype} and {right.dtype}")
+    if left.dtype != right.dtype or left.dtype not in FLOATS:
+        raise TypeError(f"expected two arrays of one floating-point dtype, got {left.dtype} and {right.dtype}")
     return _distance(_ordinal(left), _ordinal(right), np.isnan(left) | np.isnan(right))
 
 
-def ulp_distance_e4m3(a: NDArray[np.uint8], b: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """`ulp_distance` of two arrays of e4m3fn codes u8[...]. There is no infinity: the largest finite number is last."""
-    left, right = _codes(a).astype(np.int64), _codes(b).astype(np.int64)
-    one, other = (np.where(code & 0x80, -(code & 0x7F), code) for code in (left, right))
-    return _distance(one, other, (left & 0x7F == E4M3_NAN) | (right & 0x7F == E4M3_NAN))
+def ulp_distance_e4m3(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int64]:
+    """`ulp_distance` of two arrays of e4m3fn numbers or their codes u8[...]. There is no infinity: the largest finite
+    number is last."""
+    return ulp_distance(as_dtype("e4m3", a), as_dtype("e4m3", b))
 
 
-def decode_bf16(codes: NDArray[np.uint16]) -> NDArray[np.float32]:
-    """The values of bfloat16 bit patterns u16[...] as f32[...], exact. Raises TypeError for other dtypes."""
-    return np.asarray((_bf16_codes(codes).astype(np.uint32) << 16).view(np.float32))
+def decode_bf16(codes: NDArray[Any]) -> NDArray[np.float32]:
+    """The values of bfloat16 numbers or their codes u16[...] as f32[...], exact. Raises TypeError for other dtypes."""
+    return np.asarray((_codes("bf16", codes).astype(np.uint32) << 16).view(np.float32))
 
 
 def encode_bf16(values: ArrayLike) -> NDArray[np.uint16]:
-    """Nearest bfloat16 bit patterns u16[...] of f16, f32 or f64 values, ties to even, in one rounding.
+    """Nearest bfloat16 codes u16[...] of floating-point values, ties to even, in one rounding.
 
     Values past the largest finite number become infinity; every NaN becomes 0x7FFF. Raises TypeError for other dtypes.
     """
-    x = np.asarray(values)
-    _require_float(x)
-    with np.errstate(all="ignore"):
-        wide = x.astype(np.float64)
-        exponent = np.maximum(np.frexp(np.where(np.isfinite(wide), wide, 0))[1], -125)  # subnormals keep their spacing
-        rounded = np.ldexp(np.rint(np.ldexp(wide, 8 - exponent)), exponent - 8).astype(np.float32)
-    codes = (rounded.view(np.uint32) >> 16).astype(np.uint16)
-    return np.asarray(np.where(np.isnan(x), np.uint16(0x7FFF), codes))
+    return _narrowed("bf16", values).view(np.uint16)
 
 
-def ulp_distance_bf16(a: NDArray[np.uint16], b: NDArray[np.uint16]) -> NDArray[np.int64]:
-    """`ulp_distance` of two arrays of bfloat16 bit patterns u16[...]."""
-    left, right = _bf16_codes(a).astype(np.int64), _bf16_codes(b).astype(np.int64)
-    one, other = (np.where(code & 0x8000, -(code & 0x7FFF), code) for code in (left, right))
-    return _distance(one, other, (left & 0x7FFF > 0x7F80) | (right & 0x7FFF > 0x7F80))
+def ulp_distance_bf16(a: NDArray[Any], b: NDArray[Any]) -> NDArray[np.int64]:
+    """`ulp_distance` of two arrays of bfloat16 numbers or their codes u16[...]."""
+    return ulp_distance(as_dtype("bf16", a), as_dtype("bf16", b))
 
 
 def encoded(dtype: str, values: ArrayLike) -> NDArray[Any]:
-    """Floating-point values as a buffer of the dtype f64, f32, f16, bf16 or e4m3 stores them, each rounded once."""
+    """Floating-point values rounded once, to nearest even, to f64, f32, f16, bf16, e4m3, e5m2 or e2m1.
+
+    Values beyond the greatest become infinity, where the format has one, else the greatest. e2m1 has no NaN: it
+    becomes 6. Raises TypeError for values of other dtypes.
+    """
+    if dtype in _NARROW:
+        return _narrowed(dtype, values)
     x = np.asarray(values)
-    if dtype == "e4m3":
-        return encode_e4m3(x)
-    return (
-        encode_bf16(x) if dtype == "bf16" else np.asarray(x.astype({"f64": "<f8", "f32": "<f4", "f16": "<f2"}[dtype]))
-    )
+    _require_float(x)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.asarray(x.astype(DTYPES[dtype]))
+
+
+def beyond(dtype: str, values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a floating-point value is one that a floating-point format does not have: a finite number that rounds to
+    infinity or past the greatest, and infinity or NaN where the format has none."""
+    if dtype not in _NARROW:
+        return np.asarray(np.isfinite(values) & ~np.isfinite(encoded(dtype, values)))
+    kind = _NARROW[dtype]
+    with np.errstate(invalid="ignore"):
+        wide = np.asarray(values).astype(np.float64)
+    lost = ~(np.abs(_rounded(kind, wide)) <= kind.greatest)
+    with_infinity = kind.infinity & np.isinf(wide)
+    with_nan = (dtype != "e2m1") & np.isnan(wide)
+    return np.asarray(lost & ~with_infinity & ~with_nan)
+
+
+def as_dtype(dtype: str, stored: NDArray[Any]) -> NDArray[Any]:
+    """An array of a dtype of buffers, from one or from the codes of its elements, one an element.
+
+    Codes are unsigned integers as wide as an element. Raises TypeError for anything else.
+    """
+    x, kind = np.asarray(stored), DTYPES[dtype]
+    if x.dtype == kind:
+        return x
+    if x.dtype != np.dtype(f"u{kind.itemsize}"):
+        raise TypeError(f"expected {dtype} or its codes u{8 * kind.itemsize}, got {x.dtype}")
+    return np.asarray(x != 0 if dtype == "bool" else x.view(kind))
 
 
 def stored_values(dtype: str, stored: NDArray[Any]) -> NDArray[Any]:
-    """What a buffer of any dtype stores, as numbers: f32 for bf16 and e4m3, which numpy does not have."""
-    if dtype == "e4m3":
-        return decode_e4m3(stored)
-    return decode_bf16(stored) if dtype == "bf16" else np.asarray(stored)
+    """What a buffer of any dtype stores, as numbers of numpy: f32 for bf16 and what is narrower, i8 and u8 for i4 and
+    u4. `stored` may hold the codes, as unsigned integers."""
+    if dtype in _NARROW:
+        with np.errstate(invalid="ignore"):  # a signalling NaN
+            return np.asarray(as_dtype(dtype, stored).astype(np.float32))
+    if dtype in ("i4", "u4"):
+        return np.asarray(as_dtype(dtype, stored).astype(np.int8 if dtype == "i4" else np.uint8))
+    return np.asarray(stored)
 
 
-def _bf16_codes(codes: NDArray[np.uint16]) -> NDArray[np.uint16]:
-    x = np.asarray(codes)
-    if x.dtype != np.uint16:
-        raise TypeError(f"expected bfloat16 bit patterns u16, got {x.dtype}")
-    return x
+def _narrowed(dtype: str, values: ArrayLike) -> NDArray[Any]:
+    """The nearest numbers of a narrow format, ties to even, in one rounding."""
+    x, kind = np.asarray(values), _NARROW[dtype]
+    _require_float(x)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        wide = x.astype(np.float64)
+    rounded = _rounded(kind, np.where(np.isnan(wide), 0, wide))
+    past = np.copysign(np.inf if kind.infinity else kind.greatest, wide)
+    rounded = np.where(np.abs(rounded) <= kind.greatest, rounded, past)
+    codes = rounded.astype(DTYPES[dtype]).view(f"u{DTYPES[dtype].itemsize}")
+    return np.asarray(np.where(np.isnan(wide), codes.dtype.type(kind.nan), codes).view(DTYPES[dtype]))
+
+
+def _rounded(kind: _Narrow, wide: NDArray[np.float64]) -> NDArray[np.float64]:
+    """f64 values rounded to the significand of a format, as though it had no greatest number."""
+    with np.errstate(all="ignore"):
+        finite = np.where(np.isfinite(wide), wide, 0)
+        # frexp gives [0.5, 1); below the least normal number, and at 0, the spacing stays that of the subnormals.
+        exponent = np.maximum(np.frexp(finite)[1] - 1, kind.least_exponent)
+        shift = kind.significand - 1 - exponent
+        return np.asarray(np.where(np.isfinite(wide), np.ldexp(np.rint(np.ldexp(finite, shift)), -shift), wide))
 
 
 def fma32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
@@ -214,11 +273,12 @@ def fma32(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> NDArray[np.float32]:
         return np.asarray(odd.view(np.float64).astype(np.float32))
 
 
-def _codes(codes: ArrayLike) -> NDArray[np.uint8]:
-    x = np.asarray(codes)
-    if x.dtype != np.uint8:
-        raise TypeError(f"expected e4m3 codes as u8, got {x.dtype}")
-    return x
+def _codes(dtype: str, codes: ArrayLike) -> NDArray[Any]:
+    """The codes of the elements of a narrow format."""
+    x, kind = np.asarray(codes), DTYPES[dtype]
+    if x.dtype not in (kind, np.dtype(f"u{kind.itemsize}")):
+        raise TypeError(f"expected {dtype} or its codes u{8 * kind.itemsize}, got {x.dtype}")
+    return np.asarray(x.view(f"u{kind.itemsize}"))
 
 
 def _distance(left: NDArray[np.int64], right: NDArray[np.int64], nan: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -230,12 +290,13 @@ def _distance(left: NDArray[np.int64], right: NDArray[np.int64], nan: NDArray[np
 
 
 def _require_float(x: NDArray[Any]) -> None:
-    if x.dtype not in _UNSIGNED:
-        raise TypeError(f"expected f16, f32 or f64, got {x.dtype}")
+    if x.dtype not in FLOATS:
+        raise TypeError(f"expected {', '.join(FLOATS.values())}, got {x.dtype}")
 
 
 def _ordinal(x: NDArray[Any]) -> NDArray[np.int64]:
     """Position on the number line: monotone in the value, both zeros at 0."""
-    pattern = bits(x).astype(np.int64)
-    sign = np.int64(1) << (8 * x.itemsize - 1)
+    pattern = x.view(f"u{x.itemsize}").astype(np.int64)
+    width = 4 if FLOATS[x.dtype] == "e2m1" else 8 * x.itemsize
+    sign = np.int64(1) << (width - 1)
     return np.where(pattern & sign, sign - pattern, pattern)

@@ -4,6 +4,8 @@ buffer x                    the address of a buffer that the declaration names
 at 256 x                    an address so many bytes inside a buffer
 i32 06000000                a number, as the bytes that the kernel gets
 input i32 06000000 rows     a scalar input that the declaration names, with its value in this case
+struct 07000000 8=x+16      the bytes of a struct by value, and the pointers in it by their place
+pointers 0=x+0 8=null       an array of pointers
 """
 
 from __future__ import annotations
@@ -12,7 +14,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from audit.bundle import Argument, BundledLaunch
+from audit.arguments import Argument
+from audit.bundle import BundledLaunch
 from audit.spec import At, Launch
 
 
@@ -54,6 +57,9 @@ def launch_records(declared: Sequence[Launch], resolved: Sequence[BundledLaunch]
 def _line(declared: object, argument: Argument) -> str:
     if isinstance(declared, At):
         return f"at {argument.offset} {argument.buffer}"
+    if argument.pointers:
+        held = " ".join(f"{at}={pointer.target}" for at, pointer in argument.pointers)
+        return " ".join(filter(None, (argument.kind, argument.bits, held)))
     if argument.kind == "pointer":
         return f"buffer {argument.buffer}"
     number = f"{argument.kind} {argument.bits}"

@@ -10,6 +10,7 @@ import numpy as np
 from audit import formats
 from audit.checks.result import Figure
 from audit.checks.view import Step, View
+from audit.elements import is_float
 from audit.errors import ProjectError
 from audit.spec import Array
 
@@ -29,8 +30,8 @@ class Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def metrics(view: View) -> Iterator[Metric]:
-    """One metric for each step and each pair of an array and its reference that the operator declares."""
-    for step in view.steps:
+    """One metric for each of the operator's own steps and each pair of an array and its reference that it declares."""
+    for step in view.own_steps:
         got = view.got(step)
         for name, expected in view.operator.measured.items():
             for reference in view.operator.references:
@@ -47,14 +48,14 @@ def metrics(view: View) -> Iterator[Metric]:
 
 
 def _metric(name: str, reference: str, step: Step, stored: Array, expected: Array, dtype: str) -> Metric:
-    got = formats.stored_values(dtype, stored)
+    got = formats.stored_values(dtype, stored) if dtype else stored
     with np.errstate(all="ignore"):
         error = got.astype(np.float64) - expected
         norm = float(np.linalg.norm(expected))
         relative = float(np.linalg.norm(error)) / (norm or 1.0)
     ulp: tuple[int, ...] | None = None
     counts: tuple[int, ...] = ()
-    distances = _distances(stored, expected, dtype) if np.isfinite(got).all() else None
+    distances = _distances(stored, expected) if np.isfinite(got).all() else None
     if distances is not None and distances.size:
         ulp = tuple(int(value) for value in np.quantile(distances, QUANTILES, method="higher"))
         counts = tuple(np.bincount(np.frexp(distances.astype(np.float64).ravel())[1]).tolist())  # 2**(k-1) <= d < 2**k
@@ -62,13 +63,9 @@ def _metric(name: str, reference: str, step: Step, stored: Array, expected: Arra
     return Metric(name, reference, step.name, largest, Figure.of(relative), ulp, counts)
 
 
-def _distances(stored: Array, expected: Array, dtype: str) -> Array | None:
+def _distances(stored: Array, expected: Array) -> Array | None:
     """In ulp of the stored type, from the reference rounded to it; None for f64 and integers."""
+    if not is_float(stored.dtype) or stored.dtype == np.float64:
+        return None
     with np.errstate(all="ignore"):
-        if dtype == "bf16":
-            return formats.ulp_distance_bf16(stored, formats.encode_bf16(expected))
-        if dtype == "e4m3":
-            return formats.ulp_distance_e4m3(stored, formats.encode_e4m3(expected))
-        if stored.dtype in (np.float16, np.float32):
-            return formats.ulp_distance(stored, expected.astype(stored.dtype))
-    return None
+        return formats.ulp_distance(stored, formats.encoded(formats.FLOATS[stored.dtype], expected))

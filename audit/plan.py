@@ -8,12 +8,16 @@ from typing import Literal
 
 import msgspec
 
+from audit import default_plan
 from audit.capture.store import CaptureStore
 from audit.checks import CHECKS
 from audit.compile.host import TARGETS, check_arch
 from audit.declaration import ask
 from audit.errors import PlanError
+from audit.families import FAMILIES, is_family
 from audit.project import Project
+from audit.project_reads import collected_in_a_case
+from audit.relations import Bitwise, relation_text
 from audit.revision import project_at, resolve_revision
 from audit.spec import AxisValue, Case, Line, Operator, Shape, Variant
 
@@ -36,6 +40,7 @@ class PlannedVariant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     revision: str | None = None  # the commit that its sources come from; None: the working tree
     declared_parent: str | None = None  # as the project declares it
     baseline_only: bool = False  # runs so that another variant can be compared with it, and is not compared itself
+    relation: str = relation_text(Bitwise())  # to its parent
 
     @property
     def label(self) -> str:
@@ -58,6 +63,8 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     time_limit: float  # seconds, for one variant in one case
     pruned: bool  # true where options narrowed the default plan
     references: dict[str, str] = {}  # name -> the error of the reference itself, if known
+    family_seconds: float | None = None  # what the references of a case's input families may take, where none was named
+    reduced: dict[str, str] = {}  # case -> why it has fewer input families
 
     @property
     def audits(self) -> int:
@@ -68,7 +75,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Selection(msgspec.Struct, frozen=True):
     """How a user narrows or extends the default plan. Axis values narrow it to the cases that have them, and add a
     case if none has. Axes or seeds also drop captures and probes, unless those are named. Empty or None means the
-    default. `full` adds the lines that the default plan omits."""
+    default. `full` adds the lines that the default plan omits. `families` replaces the input families of every case."""
 
     axes: Mapping[str, Sequence[AxisValue]] = {}
     variants: Sequence[str] = ()
@@ -77,6 +84,7 @@ class Selection(msgspec.Struct, frozen=True):
     seeds: Sequence[int] = ()
     full: bool = False
     against: str | None = None
+    families: Sequence[str] | None = None
 
 
 def checked_time_limit(seconds: float) -> float:
@@ -96,7 +104,20 @@ def make_plan(
     backend: Backend = "host",
 ) -> Plan:
     """The plan of one shape. Raises PlanError if the selection names something unknown or out of range."""
+    with collected_in_a_case() as reads:  # what a hook reads here it may keep for the cases
+        plan = _plan(project, shape_name, selection, arch, time_limit, backend)
+    project.reads.files.update(reads.files)
+    project.reads.variables.update({**reads.variables, **project.reads.variables})
+    return plan
+
+
+def _plan(
+    project: Project, shape_name: str, selection: Selection, arch: str, time_limit: float, backend: Backend
+) -> Plan:
     operator, shape = project.shape(shape_name)
+    for name in selection.families or ():
+        if not is_family(name):
+            raise PlanError(f"--family: expected one of {', '.join(FAMILIES)}, seed2, seed3 ..., but got {name!r}")
     cases = [
         *_generated(operator, shape, selection),
         *_probed(operator, shape, selection),
@@ -107,6 +128,7 @@ def make_plan(
             f"shape {shape_name}: expected at least one case, but the options exclude all; "
             "widen --axis, --seed, --probe or --capture"
         )
+    by_default = selection.families is None and default_plan.declared_lines(operator, shape) is None
     return Plan(
         shape=shape.name,
         operator=operator.name,
@@ -126,6 +148,10 @@ def make_plan(
         time_limit=checked_time_limit(time_limit),
         pruned=selection != Selection(),
         references={reference.name: reference.own_error for reference in operator.references},
+        family_seconds=default_plan.SECONDS if by_default else None,
+        reduced={
+            case.id: reason for case in cases if by_default and (reason := default_plan.reduction(operator, case))
+        },
     )
 
 
@@ -144,22 +170,48 @@ def _generated(operator: Operator, shape: Shape, selection: Selection) -> list[C
     for seed in selection.seeds or (1,):
         planned, everything = (
             [
-                operator.case(shape, line.axes, seed=seed, first_step_only=line.first_step_only)
+                _with(operator.case(shape, line.axes, seed=seed, first_step_only=line.first_step_only), line.families)
                 for line in _lines(operator, shape, full)
                 if line.probe is None
             ]
             for full in (selection.full, True)
         )
-        if not selection.axes:
-            cases += planned
-            continue
-        for values in itertools.product(*selection.axes.values()):
-            wanted = dict(zip(selection.axes, values, strict=True))
-            added = operator.case(shape, wanted, seed=seed)  # raises if no case can have these values
-            matching = [case for case in planned if wanted.items() <= case.axes.items()]
-            beyond = [case for case in everything if wanted.items() <= case.axes.items()]
-            cases += matching or beyond or [added]
+        having = cases_having(operator, shape, selection.axes, seed, planned, everything)
+        listed = {case.id for case in (*planned, *everything)}
+        cases += [
+            case if case.id in listed else _with(case, default_plan.families_of(operator, shape, case))
+            for case in having
+        ]
+    if selection.families is not None:
+        cases = [_with(case, selection.families) for case in cases]
     return list({case.id: case for case in cases}.values())
+
+
+def _with(case: Case, families: Sequence[str]) -> Case:
+    """The case with its input families; a case that runs only its first step has none."""
+    return msgspec.structs.replace(case, families=() if case.first_step_only else tuple(dict.fromkeys(families)))
+
+
+def cases_having(
+    operator: Operator,
+    shape: Shape,
+    axes: Mapping[str, Sequence[AxisValue]],
+    seed: int,
+    planned: Sequence[Case],
+    everything: Sequence[Case] = (),
+) -> list[Case]:
+    """For each combination of axis values the planned cases that have it, else those of `everything`, else a new case.
+    Without any axis, the planned ones. Raises PlanError if no case can have the values."""
+    if not axes:
+        return list(planned)
+    cases = []
+    for values in itertools.product(*axes.values()):
+        wanted = dict(zip(axes, values, strict=True))
+        added = operator.case(shape, wanted, seed=seed)
+        matching = [case for case in planned if wanted.items() <= case.axes.items()]
+        beyond = [case for case in everything if wanted.items() <= case.axes.items()]
+        cases += matching or beyond or [added]
+    return cases
 
 
 def _probed(operator: Operator, shape: Shape, selection: Selection) -> list[Case]:
@@ -178,7 +230,9 @@ def _probed(operator: Operator, shape: Shape, selection: Selection) -> list[Case
 
 
 def _lines(operator: Operator, shape: Shape, full: bool) -> list[Line]:
-    lines = operator.plan.get(shape.name, operator.plan.get("", (Line(),)))
+    lines = default_plan.declared_lines(operator, shape)
+    if lines is None:
+        lines = default_plan.lines(operator, shape)
     return [line for line in lines if full or not line.full]
 
 
@@ -219,9 +273,9 @@ def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = F
     """The named variants, or the operator's default variants, and what they are compared with; parents come first.
 
     The default is every variant that is not closed. If some are admitted, it also omits the experimental ones, unless
-    `full` is set. A variant that declares a parent is compared with its nearest ancestor among these. If none of its
-    ancestors is among them, its parent runs as well, whatever its status, as a baseline only. So does the first
-    ancestor where the operator has neither bounds nor probes: nothing says whether it is right.
+    `full` is set. A variant that declares a parent is compared with its nearest ancestor among these, by its own
+    relation. If none of its ancestors is among them, its parent runs as well, whatever its status, as a baseline only.
+    So does the first ancestor where the operator has neither bounds nor probes: nothing says whether it is right.
     """
     settled = any(variant.status == "admitted" for variant in operator.variants) and not full
     left_out = ("closed", "experimental") if settled else ("closed",)
@@ -251,6 +305,7 @@ def planned_variants(operator: Operator, names: Sequence[str], *, full: bool = F
                 evidence=variant.evidence,
                 declared_parent=variant.parent,
                 baseline_only=only_baseline,
+                relation=relation_text(variant.relation),
             )
         )
     return tuple(found)
@@ -273,7 +328,8 @@ def ancestors(operator: Operator, variant: Variant) -> list[str]:
 def _against(
     project: Project, operator: Operator, variants: tuple[PlannedVariant, ...], revision: str | None
 ) -> tuple[PlannedVariant, ...]:
-    """Make each variant's parent the same variant at `revision`, if it existed then."""
+    """Make each variant's parent the same variant at `revision`, if it existed then: bit for bit, whatever relation to
+    its declared parent it has, because the two are one variant."""
     if revision is None:
         return variants
     commit = resolve_revision(project, revision)
@@ -286,24 +342,25 @@ def _against(
         )
     planned: list[PlannedVariant] = []
     for variant in variants:
-        parent = variant.parent
         if variant.name in existed:
-            past = msgspec.structs.replace(variant, parent=None, revision=commit, baseline_only=True)
+            bitwise = relation_text(Bitwise())
+            past = msgspec.structs.replace(variant, parent=None, revision=commit, baseline_only=True, relation=bitwise)
             planned.append(past)
-            parent = past.label
-        planned.append(msgspec.structs.replace(variant, parent=parent))
+            planned.append(msgspec.structs.replace(variant, parent=past.label, relation=bitwise))
+        else:
+            planned.append(variant)
     return tuple(planned)
 
 
-def axis_values(words: tuple[str, ...]) -> list[tuple[str, AxisValue]]:
-    """The name and value of each `--axis NAME=VALUE`. Raises PlanError for any other form."""
-    values = []
+def chosen_axes(contexts: Sequence[int], words: Sequence[str]) -> dict[str, list[AxisValue]]:
+    """Axis -> the values of each `--axis NAME=VALUE`, and of `--context`. Raises PlanError for any other form."""
+    chosen: dict[str, list[AxisValue]] = {"context": list(contexts)} if contexts else {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals or not value:
             raise PlanError(f"--axis: expected NAME=VALUE, but got {word!r}")
-        values.append((name, _axis_value(value)))
-    return values
+        chosen.setdefault(name, []).append(_axis_value(value))
+    return chosen
 
 
 def _axis_value(text: str) -> AxisValue:

@@ -16,19 +16,23 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, TypeAlias
 
+import ml_dtypes
 import msgspec
 import numpy as np
 
 from audit.errors import PlanError, ProjectError
+from audit.relations import Bitwise, Relation
 
 Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 """A numpy array of any dtype."""
 Inputs: TypeAlias = Mapping[str, Array | np.generic]
-"""Inputs by name: an array fills the `in` or `inout` buffer of that name, a numpy scalar is a launch argument."""
+"""Inputs by name: an array fills the `in`, `inout` or `constant` buffer of that name, a numpy scalar is a launch
+argument."""
 AxisValue: TypeAlias = int | float | str
 """A value of an axis; the size of a dimension must be an integer."""
-Role = Literal["in", "out", "inout", "workspace", "scratch"]
-"""What a buffer is to a kernel: read, written, both, for intermediate results, or of no promised content."""
+Role = Literal["in", "out", "inout", "workspace", "scratch", "constant"]
+"""What a buffer is to a kernel: read, written, both, for intermediate results, of no promised content, or what a
+`__constant__` variable holds."""
 Status = Literal["control", "admitted", "experimental", "closed"]
 """The standing of a variant: `control` is the original, `admitted` has passed and has records that show it,
 `experimental` is under work, `closed` was rejected and runs only when a command names it."""
@@ -37,8 +41,13 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "f64": np.dtype("<f8"),
     "f32": np.dtype("<f4"),
     "f16": np.dtype("<f2"),
-    "bf16": np.dtype("<u2"),
-    "e4m3": np.dtype("u1"),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "e4m3": np.dtype(ml_dtypes.float8_e4m3fn),
+    "e5m2": np.dtype(ml_dtypes.float8_e5m2),
+    "e2m1": np.dtype(ml_dtypes.float4_e2m1fn),
+    "bool": np.dtype("?"),
+    "i4": np.dtype(ml_dtypes.int4),
+    "u4": np.dtype(ml_dtypes.uint4),
     "i8": np.dtype("i1"),
     "u8": np.dtype("u1"),
     "i16": np.dtype("<i2"),
@@ -48,6 +57,10 @@ DTYPES: Mapping[str, np.dtype[Any]] = {
     "i64": np.dtype("<i8"),
     "u64": np.dtype("<u8"),
 }
+"""The numpy dtype of an element of each dtype of buffers."""
+PACKED: frozenset[str] = frozenset({"e2m1", "i4", "u4"})
+"""The dtypes of four bits: a buffer holds two neighbours of the last dimension in a byte, the first in its low half.
+A numpy array of them is not packed: each element takes a byte."""
 
 
 _kernels_on_gpu: ContextVar[bool] = ContextVar("kernels run on a GPU", default=False)
@@ -124,6 +137,7 @@ class Case(msgspec.Struct, frozen=True):
     first_step_only  run the first step and leave out the others
     unnamed          axes that the name of the case leaves out
     arch             architecture whose tensor cores the results follow
+    families         input families that run as further steps
     """
 
     shape: str
@@ -135,6 +149,7 @@ class Case(msgspec.Struct, frozen=True):
     first_step_only: bool = False
     unnamed: tuple[str, ...] = ()
     arch: str = "sm_90"
+    families: tuple[str, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         """The value of an axis: `case.rows`."""
@@ -167,10 +182,14 @@ class Buffer(msgspec.Struct, frozen=True):
     """One array in device memory, C-contiguous, between guards.
 
     name    how launches, inputs and results refer to it
-    dtype   f64, f32, f16, bf16, e4m3, i8, u8, i16, u16, i32, u32, i64 or u64; numpy holds bf16 and e4m3 as u16 and u8
-    dims    the dimensions, outermost first: each word is an axis of the case, or `name=size`
+    dtype   f64, f32, f16, bf16, e4m3 (e4m3fn), e5m2, e2m1, bool, i4, u4, i8, u8, i16, u16, i32, u32, i64 or u64. An
+            array of bf16, e4m3, e5m2, e2m1, i4 or u4 has the dtype of `ml_dtypes`. e2m1, i4 and u4 are packed: two
+            neighbours of the last dimension share a byte, the first in its low half
+    dims    the dimensions, outermost first: each word is an axis of the case, or `name=size`; sizes count elements
     role    `in`, `out`, `workspace` (its bytes are compared like an output's), `scratch` (nothing is promised of its
-            bytes), or `inout`: filled from `inputs` before every step, and a result after it
+            bytes), `inout`: filled from `inputs` before every step, and a result after it, or `constant`: filled from
+            `inputs` and copied before every step into the `__constant__` or `__device__` variable of that name, which
+            may include its namespace; a launch does not pass it
     offset  bytes by which the first element is shifted from an address aligned to 256 bytes
     behind  bytes that follow the data, where guard bytes would be: a trap for a kernel that reads too far
     """
@@ -211,9 +230,32 @@ class Buffer(msgspec.Struct, frozen=True):
             raise ProjectError(f"buffer {self.name}: expected a dtype of {list(DTYPES)}, but got {self.dtype!r}")
         return DTYPES[self.dtype]
 
+    @property
+    def packed(self) -> bool:
+        """Whether two elements share a byte."""
+        return self.dtype in PACKED
+
     def nbytes(self, case: Case) -> int:
         """The size of the data in bytes, guards excluded."""
-        return math.prod(self.shape(case)) * self.numpy_dtype().itemsize
+        if self.packed and (not (extents := self.extents(case)) or extents[-1][1] % 2):
+            last = f"{extents[-1][0]}={extents[-1][1]}" if extents else "none"
+            raise ProjectError(
+                f"buffer {self.name}: dimension {last}: expected an even size, since two of {self.dtype} share a byte"
+            )
+        return self.bytes_of(math.prod(self.shape(case)))
+
+    def element_at(self, byte: int) -> int:
+        """The index of the first element, in order, that has bits in a byte of the data."""
+        return 2 * byte if self.packed else byte // self.numpy_dtype().itemsize
+
+    def bytes_of(self, elements: int) -> int:
+        """The bytes that a number of elements takes. Raises ProjectError for half a byte."""
+        if self.packed and elements % 2:
+            raise ProjectError(
+                f"buffer {self.name}: expected an even number of elements, since two of {self.dtype} share a byte, "
+                f"but got {elements}"
+            )
+        return elements // 2 if self.packed else elements * self.numpy_dtype().itemsize
 
 
 @dataclass(frozen=True)
@@ -228,9 +270,40 @@ class At:
     elements: int
 
 
-Arg: TypeAlias = str | int | float | np.generic | At | None
-"""A launch argument: the name of a buffer or of a scalar input, a Python int (i32) or float (f32), a numpy scalar
-of type int32, uint32, int64, uint64, float32 or float64, an `At`, or None for a null pointer."""
+@dataclass(frozen=True, init=False)
+class Pointers:
+    """A launch argument: an array of pointers in device memory, as for a parameter `float** rows`.
+
+    targets  what each pointer points to: the name of a buffer, an `At`, or None for a null pointer
+    """
+
+    targets: tuple[str | At | None, ...]
+
+    def __init__(self, *targets: str | At | None) -> None:
+        object.__setattr__(self, "targets", targets)
+
+
+@dataclass(frozen=True, init=False)
+class Struct:
+    """A launch argument: a struct by value with pointers in it.
+
+    dtype   a structured numpy dtype with the layout of C, `numpy.dtype([...], align=True)`; pointers are fields of
+            uint64
+    fields  field -> number, or what a pointer points to: the name of a buffer, an `At`, or None for a null pointer
+    """
+
+    dtype: np.dtype[Any]
+    fields: Mapping[str, Any]
+
+    def __init__(self, dtype: np.dtype[Any], /, **fields: Any) -> None:
+        object.__setattr__(self, "dtype", np.dtype(dtype))
+        object.__setattr__(self, "fields", fields)
+
+
+Arg: TypeAlias = str | bool | int | float | np.generic | At | Pointers | Struct | None
+"""A launch argument: the name of a buffer or of a scalar input, a Python int (i32), float (f32) or bool, a numpy scalar
+of a bool, of an integer or of a floating-point number, a scalar of `ml_dtypes`, a structured numpy scalar with the
+layout of C for a struct by value, an `At`, a `Pointers`, a `Struct`, or None for a null pointer."""
 
 
 @dataclass(frozen=True)
@@ -260,13 +333,20 @@ class Source(msgspec.Struct, frozen=True):
 
     path     relative to the project's folder
     defines  macro -> value
-    flags    further words for nvcc, such as `-std=c++20`, `-fmad=false`, `--use_fast_math` or `-Iinclude`; folders are
-             relative to the project's folder. Without any, nvcc's defaults hold. The CPU ignores them
+    flags    further words for nvcc, such as `-fmad=false` or `--use_fast_math`. Without any, nvcc's defaults hold. The
+             CPU takes from them `-std`, `-I` and `-fmad`: where nvcc may fuse a multiplication and an addition, which
+             is its default, the CPU's compiler may too. Nothing else of `--use_fast_math` is modelled on a CPU
+    include  folders of headers, relative to the project's folder
+    std      the C++ standard, such as `c++20`; the default is c++17. The CPU takes no older one than c++17
+    also     further CUDA C++ files, which are compiled behind the first as one unit, in this order
     """
 
     path: str
     defines: dict[str, str] = {}
     flags: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    std: str = ""
+    also: tuple[str, ...] = ()
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -292,16 +372,19 @@ class Binary(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Variant:
-    """One implementation of an operator. A variant with a parent must write every byte that the parent writes.
+    """One implementation of an operator. A variant with a parent must leave what its relation to the parent permits:
+    every byte that the parent writes, unless it declares another one.
 
     name      unique in the operator
     code      the source file, the compiled GPU code or the frozen program
     launches  the kernel launches of a case, in order
-    parent    name of the variant whose bytes it must reproduce; None leaves it to the bounds alone
+    parent    name of the variant that it is compared with; None leaves it to the bounds alone
     status    control, admitted, experimental or closed
     note      what it changes, in a sentence for the report
     why       why it was closed
     evidence  records that admit or close it: paths relative to the project's folder
+    relation  what its results have in common with the parent's. A mapping gives relations by the names of outputs and
+              workspaces; those that it leaves out stay `Bitwise()`
     """
 
     name: str
@@ -312,6 +395,7 @@ class Variant:
     note: str = ""
     why: str = ""
     evidence: tuple[str, ...] = ()
+    relation: Relation | Mapping[str, Relation] = Bitwise()  # noqa: RUF009 - frozen
 
 
 @dataclass(frozen=True)
@@ -403,6 +487,7 @@ class Line:
     capture          id of the capture that gives the inputs; for `Operator.sanitize` only
     first_step_only  run the first step and leave out the others
     full             run only with `--full`
+    families         input families that run as further steps
     """
 
     axes: Mapping[str, AxisValue] = field(default_factory=dict)
@@ -410,6 +495,30 @@ class Line:
     capture: str | None = None
     first_step_only: bool = False
     full: bool = False
+    families: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Families:
+    """A plan made of input families, which run as further steps of each case, and of sizes, which are further cases.
+
+    The families are `seed2`, `seed3` and so on (another draw of `inputs`), `negative`, `ties`, `zeros`, `huge`,
+    `close`, `alternating`, `wide`, `ones` and `denormal`; `ramp` and `masked` run only by name. `docs/inputs.md`
+    explains each.
+
+    names    the families, in order; empty takes all that need no name
+    without  families to leave out
+    seeds    the number of draws of `inputs`, the case's own included: 3 adds `seed2` and `seed3`
+    buffers  integer buffers that families change as well
+    sizes    True adds cases for each axis that declares values or a range, False none; a mapping from an axis to
+             values adds these
+    """
+
+    names: Sequence[str] = ()
+    without: Sequence[str] = ()
+    seeds: int = 3
+    buffers: Sequence[str] = ()
+    sizes: bool | Mapping[str, Sequence[AxisValue]] = True
 
 
 class PeerRun(Protocol):
@@ -441,22 +550,26 @@ class Peer:
 
 @dataclass(frozen=True)
 class Bench:
-    """What `audit bench` times: a working set of several layers, each with inputs of its own.
+    """What `audit bench` times: a working set of several layers, each with inputs of its own, along one axis.
 
-    axes      axis -> value of the working set, at its greatest context
-    contexts  values of the axis `context` to time at, ascending; the last is that of the working set
-    at        the inputs that change where only n tokens are visible, from a case, its inputs and n
-    moved     bytes that any implementation must move for one layer at n tokens, from a case and n
-    output    name of the output whose error is measured
-    layers    number of layers
-    peers     other implementations to time
+    axis    name of the axis
+    values  its values to time at, ascending
+    axes    axis -> value of the other axes, where it is not the shape's or the default
+    at      the inputs that change where the axis has a lesser value, from a case, its inputs and the value: one working
+            set, made for the greatest value, then serves all. Without it, each value has a working set of its own
+    moved   bytes that any implementation must move for one layer, from a case and the value; by default those of all
+            inputs and all outputs
+    output  name of the output whose error is measured; by default the first
+    layers  number of layers
+    peers   other implementations to time
     """
 
-    axes: Mapping[str, AxisValue]
-    contexts: Sequence[int]
-    at: Callable[[Case, Inputs, int], Inputs]
-    moved: Callable[[Case, int], int]
-    output: str = "out"
+    axis: str
+    values: Sequence[int]
+    axes: Mapping[str, AxisValue] = field(default_factory=dict)
+    at: Callable[[Case, Inputs, int], Inputs] | None = None
+    moved: Callable[[Case, int], int] | None = None
+    output: str = ""
     layers: int = 16
     peers: Sequence[Peer] = ()
 
@@ -501,7 +614,8 @@ class Operator:
     references      what the result should be
     bounds          limits of the error against the references
     shapes          named choices of axis values; without any, one shape has the operator's name
-    plan            shape name -> lines of its default plan; the key "" serves all other shapes
+    plan            shape name -> lines of its default plan; the key "" serves all other shapes. `Families` makes a plan
+                    for every shape. A shape without lines gets a plan with the families that fit into a few seconds
     captures        shape name -> ids of the captures in its default plan; the key "" serves all other shapes
     capture_axes    axis -> value that a capture fixes
     from_capture    the inputs of a case, from a capture; needed for cases with a capture
@@ -522,7 +636,7 @@ class Operator:
     omission_share  the share of single omissions, such as of one token, that the bounds of a case could show
     sanitize        shape name -> lines of the cases that sanitizers run; the key "" serves all other shapes
     default         name of the variant that callers should use: a control or an admitted one
-    bench           what `audit bench` times
+    bench           what `audit bench` times, where it is not the default case or what its options say
     """
 
     name: str
@@ -533,7 +647,7 @@ class Operator:
     references: Sequence[Reference] = ()
     bounds: Sequence[Bound] = ()
     shapes: Sequence[Shape] = ()
-    plan: Mapping[str, Sequence[Line]] = field(default_factory=dict)
+    plan: Mapping[str, Sequence[Line]] | Families = field(default_factory=dict)
     captures: Mapping[str, Sequence[str]] = field(default_factory=dict)
     capture_axes: Callable[[CapturedInputs], Mapping[str, AxisValue]] | None = None
     from_capture: Callable[[Case, CapturedInputs], Inputs] | None = None

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+import ml_dtypes
 import msgspec
 import numpy as np
 
@@ -22,6 +23,8 @@ from audit.checks.finite import finite
 from audit.checks.result import Figure, Result
 from audit.checks.view import View
 from audit.declaration import ask, mutated_by
+from audit.elements import bytes_in, is_float
+from audit.formats import FLOATS, as_dtype, encoded
 from audit.spec import Array
 
 OWN = ("zeros", "noise", "untouched")
@@ -54,7 +57,10 @@ def expose(view: View) -> Iterator[Exposure]:
         if wrong is None or all(np.array_equal(_bytes(array), _bytes(right[key])) for key, array in wrong.items()):
             yield Exposure(name, view.case.id, False, ())
             continue
-        snapshots = {key: Snapshot(_bytes(np.ascontiguousarray(array)), ()) for key, array in wrong.items()}
+        snapshots = {
+            key: Snapshot(bytes_in(np.ascontiguousarray(array), view.buffers[key].dtype), ())
+            for key, array in wrong.items()
+        }
         mutated = replace(view, steps=[replace(step, snapshots={**step.snapshots, **snapshots})], again=[])
         caught = [result.check for check in _CHECKS for result in check(mutated) if result.verdict == "fail"]
         yield Exposure(name, view.case.id, True, tuple(dict.fromkeys(caught)))
@@ -94,7 +100,7 @@ def _mutations(view: View) -> Mapping[str, Callable[[Mapping[str, Array]], Mappi
     }
     outputs = [buffer.name for buffer in view.results if buffer.role in ("out", "inout")]
     initial = {
-        buffer.name: arena.input_array(buffer, view.case, step.inputs)
+        buffer.name: as_dtype(buffer.dtype, arena.input_array(buffer, view.case, step.inputs))
         for buffer in view.results
         if buffer.role == "inout"
     }
@@ -110,21 +116,25 @@ def _mutations(view: View) -> Mapping[str, Callable[[Mapping[str, Array]], Mappi
 def _noise(array: Array, view: View) -> Array:
     """Noise at the scale of the output itself, from another generator than the inputs."""
     rng = view.case.rng().spawn(1)[0]
-    if array.dtype.kind != "f":
+    if array.dtype == np.bool_:
+        return np.asarray(rng.integers(0, 2, array.shape).astype(np.bool_))
+    if not is_float(array.dtype):
         return _integer_noise(array, rng)
     scale = float(np.sqrt(np.mean(np.square(array.astype(np.float64)))))
-    return np.asarray(rng.normal(0, scale or 1.0, array.shape), array.dtype)
+    return encoded(FLOATS[array.dtype], np.asarray(rng.normal(0, scale or 1.0, array.shape)))
 
 
 def _integer_noise(array: Array, rng: np.random.Generator) -> Array:
     """Integers at the scale of the elements: from below the least to above the greatest, also where all are equal."""
     if not array.size:
         return array
-    kind, least, greatest = np.iinfo(array.dtype), int(array.min()), int(array.max())
+    least, greatest = int(array.min()), int(array.max())
+    kind = ml_dtypes.iinfo(array.dtype)  # type: ignore[no-untyped-call]
     beyond = (abs(least) + abs(greatest)) // 2 + 1
-    low, high = max(least - beyond, kind.min), min(greatest + beyond, kind.max)
-    drawn = rng.integers(low, high, array.shape, array.dtype, endpoint=True)
-    return np.asarray(drawn)
+    low, high = max(least - beyond, int(kind.min)), min(greatest + beyond, int(kind.max))
+    wide = array.dtype if array.dtype.isbuiltin == 1 else np.dtype(np.int8)
+    drawn = rng.integers(low, high, array.shape, wide, endpoint=True)
+    return np.asarray(drawn).astype(array.dtype)
 
 
 def _bytes(array: Array) -> Array:

@@ -20,13 +20,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import audit  # noqa: E402 - this repository's, whatever is installed
-from audit import bounds, errors, formats, sparse, spec  # noqa: E402
+from audit import bounds, comparisons, errors, formats, relations, sparse, spec  # noqa: E402
 
 HEADER = """<!-- Made by `python docs/make_reference.py` from the docstrings; edit those. -->
 # The declaration
 
 Everything on this page is what a project may import; all else below `audit` is private and may change without notice.
-`from audit import Operator` works for the names of the first two sections. [Your own kernel](your-kernel.md) explains
+`from audit import Operator` works for the names of the first five sections. [Your own kernel](your-kernel.md) explains
 the declaration by examples.
 """
 _FIELD = re.compile(r"(?P<name>\w+) {2,}(?P<words>\S.*)")
@@ -62,7 +62,9 @@ def page() -> str:
     """The whole page."""
     parts = [HEADER]
     parts += ["## Declaration\n", *(_named(name, spec) for name in _declaration())]
-    parts += ["## Bounds\n", *(_named(name, bounds) for name in _own(bounds))]
+    parts += ["## Relations\n", _intro(relations), *(_named(name, relations) for name in _own(relations))]
+    parts += ["## Bounds\n", _intro(bounds), *(_named(name, bounds) for name in _own(bounds))]
+    parts += ["## Comparisons\n", _intro(comparisons), *(_named(name, comparisons) for name in _own(comparisons))]
     parts += ["## Errors\n", _intro(errors), *(_named(name, errors) for name in audit.__all__ if _is_error(name))]
     for title, module in (("Number formats", formats), ("Sparse arrays", sparse)):
         lead = f"`from audit import {module.__name__.partition('.')[2]}`. {_intro(module)}"
@@ -83,7 +85,8 @@ def unexplained() -> list[str]:
 
 def _declaration() -> list[str]:
     """The public names of `audit.spec`."""
-    return [name for name in audit.__all__ if hasattr(spec, name) and not _is_error(name)]
+    other = {*_own(relations), *vars(errors)}
+    return [name for name in audit.__all__ if hasattr(spec, name) and name not in other]
 
 
 def _own(module: ModuleType) -> list[str]:

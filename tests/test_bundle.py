@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from audit import arena, bundle
-from audit.bundle import AGAIN, FIRST, MANIFEST, Argument, Bundle
+from audit.arguments import Argument
+from audit.bundle import AGAIN, FIRST, MANIFEST, Bundle
 from audit.errors import ProjectError
-from audit.spec import At, Axis, Buffer, Case, Launch, Operator, Source, Variant
+from audit.spec import At, Axis, Buffer, Case, Launch, Operator, Pointers, Source, Struct, Variant
 
 CASE = Case("s", "op", {"rows": 3, "n": 4})
 BUFFERS = (
@@ -63,15 +64,28 @@ def test_a_buffer_becomes_a_pointer_and_at_counts_in_elements() -> None:
     )
 
 
+LAID = np.dtype([("p", "u8"), ("n", "i4")], align=True)
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
         (("z",), "expected a buffer of .* or a scalar input of .*'scale'.*, but got 'z'"),
         (("lengths_",), "but got 'lengths_'"),
         ((At("z", 0),), r"but got At\('z'\)"),
-        ((True,), "bool"),
         ((2**31,), "does not fit in an int"),
-        ((np.float16(1),), "expected a name, a number or one of"),
+        ((np.complex64(1),), "expected a name, a number or one of"),
+        ((Pointers("x", "z"),), r"argument 1, pointer 1: expected a buffer of .*, but got 'z'"),
+        ((Pointers(),), "expected 1 to 1,048,576 pointers, but got 0"),
+        ((Struct(np.dtype([("p", "u8"), ("n", "i4")]), p="x", n=1),), "layout of C, 16 bytes, but got 12 bytes"),
+        ((Struct(LAID, p="z", n=1),), r"argument 1, field p: expected a buffer of .*, but got 'z'"),
+        ((Struct(LAID, p="x", n="x"),), "field n: expected uint64 for a pointer, but got int32"),
+        ((Struct(LAID, p="x"),), r"expected the fields \['p', 'n'\] of the struct, but got \['p'\]"),
+        ((Struct(LAID, p="x", n=2**40),), "field n: expected int32, but got 1099511627776"),
+        ((Struct(np.dtype([("p", "O")], align=True), p=1),), "a structured dtype of numbers"),
+        ((Struct(np.dtype([("p", ">i4")], align=True), p=1),), "a structured dtype of numbers"),
+        ((np.zeros((), np.dtype([("a", "u1"), ("b", "f8")]))[()],), "write numpy.dtype"),
+        ((np.zeros((), np.dtype([("a", "f4", 9000)], align=True))[()],), "at most 32,764 bytes, but got 36,000"),
     ],
 )
 def test_an_argument_that_no_launch_can_take_is_refused(args: tuple[object, ...], words: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
+import ml_dtypes
 import pytest
 
 from audit.errors import PlanError, ProjectError
@@ -96,7 +96,7 @@ def test_the_extents_of_a_buffer_are_axes_or_written_sizes() -> None:
     assert buffer.extents(case) == (("rows", 3), ("head", 2), ("dim", 5))
     assert (buffer.dims_of(case), buffer.shape(case)) == (("rows", "head", "dim"), (3, 2, 5))
     assert buffer.nbytes(case) == 3 * 2 * 5 * 2
-    assert Buffer("t", "e4m3", "n=7", "in").numpy_dtype() == np.uint8
+    assert Buffer("t", "e4m3", "n=7", "in").numpy_dtype() == ml_dtypes.float8_e4m3fn
 
 
 @pytest.mark.parametrize("dims", ["columns", "layout", "n=", "n=x"])

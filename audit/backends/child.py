@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from audit import processes
-from audit.backends.outcome import Completed, Crashed, LaunchCount, Outcome, TimedOut, Unsupported
+from audit.backends.outcome import Completed, Crashed, LaunchCount, Misdeclared, Outcome, TimedOut, Unsupported
 from audit.errors import MachineError
 from audit.processes import abort
 
@@ -121,6 +121,8 @@ def _crashed(code: int, lines: Sequence[str], printed_text: str, seconds: float)
         if line.startswith("error "):
             _, kind, message = (*line.split(" ", 2), "")[:3]
             message = message[:_MESSAGE_LIMIT]
+            if kind == "arguments":
+                return Misdeclared(message, seconds)
             if kind == "unsupported":
                 return Unsupported(message, seconds)
             rest = "\n".join(other for other in printed_text.splitlines() if other != line)  # it is printed there too

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
+from audit.arguments import Argument
 from audit.backends import child
 from audit.backends.outcome import Outcome, TimedOut, Unsupported
 from audit.backends.source_lines import with_lines
-from audit.bundle import Argument, Bundle, BundledLaunch
+from audit.bundle import Bundle, BundledLaunch
 from audit.compile.host import HostBuild
 from audit.errors import MachineError
 
@@ -73,6 +74,7 @@ def _script(
     bundle: Bundle, build: HostBuild, files: dict[str, dict[str, Path]], threads: int, errors: str, limit: float
 ) -> str:
     entries = build.identity.entries
+    order = {slot.name: index for index, slot in enumerate(bundle.slots)}
     lines = ["kernel-audit-host 1", *([f"errors {errors}"] if errors else [])]
     lines += [f"report {_REPORT}", f"threads {threads}", f"seed {bundle.schedule_seed}"]
     lines.append(f"limit {max(1, int(1000 * (limit - min(_REPORTING, limit / 5))))}")
@@ -82,9 +84,14 @@ def _script(
         lines += [f"repeat {bundle.repeats}"] if bundle.repeats > 1 else []
         lines += [f"load {name} {file}" for name, file in step.loads.items()]
         lines += [f"fill {name} {_little_endian(word)}" for name, word in step.poison.items()]
+        lines += [
+            f"point {name} {' '.join(_target(pointer, order) for pointer in pointers)}"
+            for name, pointers in bundle.tables.items()
+        ]
+        lines += [f"constant {name} {index}" for index, name in enumerate(bundle.constants)]
         for launch in bundle.launches:
             extents = " ".join(str(extent) for extent in (*launch.grid, *launch.block))
-            args = " ".join(_word(arg) for arg in launch.args)
+            args = " ".join(_word(arg, order) for arg in launch.args)
             lines.append(
                 f"launch {entries.index(launch.entry)} {extents} {launch.shared_bytes} {len(launch.args)} {args}"
             )
@@ -93,12 +100,23 @@ def _script(
     return "\n".join(lines) + "\n"
 
 
-def _word(arg: Argument) -> str:
+def _word(arg: Argument, order: Mapping[str, int]) -> str:
+    if arg.kind == "pointers":
+        return f"p:{arg.buffer}+0"
+    if arg.kind in ("struct", "f16", "bf16", "e4m3", "e5m2"):
+        return ",".join((f"bytes:{arg.bits}", *(f"{at}={_target(pointer, order)}" for at, pointer in arg.pointers)))
+    if arg.kind == "bool":
+        return f"bool:{int(arg.bits, 16)}"
     if arg.kind == "pointer":
         return f"p:{arg.buffer}+{arg.offset}" if arg.buffer else "p:null"
     if arg.kind in ("f32", "f64"):
         return f"{arg.kind}:{_little_endian(arg.bits)}"
     return f"{arg.kind}:{np.frombuffer(bytes.fromhex(arg.bits), f'<{arg.kind[0]}{int(arg.kind[1:]) // 8}')[0]}"
+
+
+def _target(pointer: Argument, order: Mapping[str, int]) -> str:
+    """An address as the script has it: a buffer by its position."""
+    return f"{order[pointer.buffer]}+{pointer.offset}" if pointer.buffer else "null"
 
 
 def _little_endian(bits: str) -> str:

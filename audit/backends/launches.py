@@ -8,8 +8,12 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from math import prod
 from typing import NamedTuple, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from audit.arguments import Argument
 from audit.backends.driver import INVALID_VALUE, CudaError, Driver, KernelNode, LaunchAttribute, LaunchConfig
-from audit.bundle import Argument, BundledLaunch
+from audit.bundle import BundledLaunch
 
 _MAX_DYNAMIC_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _LARGE_CLUSTERS = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
@@ -28,6 +32,10 @@ class Buffers(Protocol):
 
 class LaunchError(Exception):
     """A launch does not fit its kernel or the device."""
+
+
+class ArgumentError(LaunchError):
+    """The arguments of a launch are not those of its kernel: the declaration is wrong, not the kernel."""
 
 
 class Kernel(NamedTuple):
@@ -145,7 +153,7 @@ class Launches:
 
     def _prepare(self, launch: BundledLaunch, kernel: Kernel) -> PackedLaunch:
         if len(launch.args) != len(kernel.parameters):
-            raise LaunchError(
+            raise ArgumentError(
                 f"kernel {kernel.entry}: expected {len(kernel.parameters)} arguments, but the launch has "
                 f"{len(launch.args)}"
             )
@@ -153,17 +161,20 @@ class Launches:
         for position, (argument, size) in enumerate(zip(launch.args, kernel.parameters, strict=True), 1):
             value = self._value(argument, f"kernel {kernel.entry}, argument {position}")
             if len(value) != size and not _narrows(argument, size):
-                raise LaunchError(
+                raise ArgumentError(
                     f"kernel {kernel.entry}, argument {position}: expected {size} bytes, but got {_shown(argument)} of "
                     f"{len(value)} bytes"
                 )
-            values.append(ctypes.create_string_buffer(value, 8))
+            values.append(ctypes.create_string_buffer(value, max(8, len(value))))
         addresses = [ctypes.addressof(value) for value in values]
         return PackedLaunch(launch, kernel, values, (c_void_p * len(values))(*addresses))
 
     def _value(self, argument: Argument, where: str) -> bytes:
-        if argument.kind != "pointer":
-            return bytes.fromhex(argument.bits)
+        if argument.kind not in ("pointer", "pointers"):
+            value = bytearray.fromhex(argument.bits)
+            for at, pointer in argument.pointers:
+                value[at : at + 8] = self._value(pointer, where)
+            return bytes(value)
         if not argument.buffer:
             return bytes(8)
         if argument.offset > self._buffers.size(argument.buffer):
@@ -229,6 +240,16 @@ def _attributes(launch: BundledLaunch) -> ctypes.Array[LaunchAttribute]:
     return (LaunchAttribute * len(attributes))(*attributes)
 
 
+def table_of(pointers: Sequence[Argument], buffers: Buffers) -> NDArray[np.uint64]:
+    """The addresses of an array of pointers. Raises ArgumentError for one past its buffer."""
+    for pointer in pointers:
+        if pointer.buffer and pointer.offset > buffers.size(pointer.buffer):
+            raise ArgumentError(f"{pointer.target} is past the {buffers.size(pointer.buffer)} bytes of its buffer")
+    return np.array(
+        [buffers.address(pointer.buffer) + pointer.offset if pointer.buffer else 0 for pointer in pointers], np.uint64
+    )
+
+
 def load_kernels(driver: Driver, cubin: bytes, symbols: Mapping[str, str]) -> dict[str, Kernel]:
     """A cubin's kernels by entry; `symbols` maps entries to names in it. Raises CudaError if it does not load."""
     module = c_void_p()
@@ -268,6 +289,8 @@ def _narrows(argument: Argument, size: int) -> bool:
 
 
 def _shown(argument: Argument) -> str:
+    if argument.kind == "pointers":
+        return "an array of pointers"
     if argument.kind != "pointer":
         return argument.kind
-    return f"{argument.buffer}+{argument.offset}" if argument.buffer else "a null pointer"
+    return argument.target if argument.buffer else "a null pointer"

@@ -6,7 +6,7 @@ An allocation has whole pages of the device. The guard behind the data goes on t
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ctypes import byref, c_size_t, c_uint64
 from pathlib import Path
 
@@ -14,7 +14,9 @@ import numpy as np
 
 from audit import sparse
 from audit.arena import Slot
+from audit.arguments import Argument
 from audit.backends.driver import OUT_OF_MEMORY, CudaError, Driver, Refused
+from audit.backends.launches import table_of
 
 ALLOCATION_BYTES = 2**21  # the driver maps no less
 
@@ -73,6 +75,12 @@ class DeviceBuffers:
         for at in range(0, size, sparse.BLOCK):
             part = pattern[: size - at]
             self._driver.call("cuMemcpyHtoD_v2", self.address(name) + at, part.ctypes.data, part.nbytes)
+
+    def point(self, tables: Mapping[str, Sequence[Argument]]) -> None:
+        """Fill arrays of pointers with the addresses of their buffers."""
+        for name, pointers in tables.items():
+            addresses = table_of(pointers, self)
+            self._driver.call("cuMemcpyHtoD_v2", self.address(name), addresses.ctypes.data, addresses.nbytes)
 
     def save(self, name: str, file: str) -> None:
         """Write a buffer with its guards to a file, with holes for zeros."""

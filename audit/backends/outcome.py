@@ -49,7 +49,11 @@ class Unsupported(msgspec.Struct, frozen=True, tag=True):
     seconds: float = 0.0
 
 
-Outcome: TypeAlias = Completed | Crashed | TimedOut | Unsupported
+class Misdeclared(Unsupported, frozen=True, tag=True):
+    """The arguments of a launch are not those of its kernel, so that nothing ran. `message` says which."""
+
+
+Outcome: TypeAlias = Completed | Crashed | TimedOut | Unsupported | Misdeclared
 
 
 def ending(outcome: Outcome) -> str:
@@ -61,5 +65,7 @@ def ending(outcome: Outcome) -> str:
             return f"crashed ({kind}): {message}"
         case TimedOut(limit, after):
             return f"time-out: killed after {limit:g} s; last line reported: {after}"
+        case Misdeclared(message):
+            return f"the declaration does not fit: {message}; correct `args` of the launch"
         case Unsupported(message):
             return f"not supported here: {message}"

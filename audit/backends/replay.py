@@ -19,8 +19,9 @@ import msgspec
 
 from audit import processes
 from audit.backends.child import NO_ROOM
+from audit.backends.constants import Variables
 from audit.backends.driver import CudaError, Driver, NoDriver, Refused
-from audit.backends.launches import LaunchError, Launches, LaunchEvent, load_kernels, unload
+from audit.backends.launches import ArgumentError, LaunchError, Launches, LaunchEvent, load_kernels, unload
 from audit.backends.memory import DeviceBuffers, StrayWrite
 from audit.backends.shared_poison import HIGH, NAN, SharedPoison
 from audit.bundle import MANIFEST, Bundle, BundledStep
@@ -65,6 +66,7 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
     except CudaError as error:
         raise Refused(str(error)) from None
     launches.prepare(bundle.launches)
+    variables = Variables(driver, cubin, kernels, buffers, bundle.constants)
     indices = {entry: index for index, entry in enumerate(order.symbols)}
     inputs = [slot for slot in bundle.slots if slot.role == "in"]
 
@@ -83,6 +85,8 @@ def replay(folder: Path, report: Callable[[str], None]) -> None:
             report(f"step {step.name}")
             for repetition in _repetitions(bundle.repeats):
                 _prepare(buffers, step)
+                buffers.point(bundle.tables)
+                variables.fill()
                 shared.fill((NAN, HIGH)[(index + repetition + (bundle.schedule_seed != 0) + (mode == "graph")) % 2])
                 execute(on_end if repetition == 0 else _ignore)
             for name, file in order.saves[mode][step.name].items():
@@ -137,6 +141,8 @@ def reporting(work: Callable[[Path, Callable[[str], None]], None], folder: Path,
             report(f"refused driver {error}")
         except Refused as error:
             report(f"refused device {error}")
+        except ArgumentError as error:
+            report(f"error arguments {error}")
         except LaunchError as error:
             report(f"error launch {error}")
         except StrayWrite as error:

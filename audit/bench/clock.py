@@ -5,12 +5,18 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable
 from ctypes import byref, c_float, c_void_p
+from typing import NamedTuple
 
 from audit.backends.driver import Driver
 from audit.records.bench import Method, Pair
 
-Replay = Callable[[], None]
-"""Enqueues one replay of an arm on the stream, without waiting."""
+
+class Replay(NamedTuple):
+    """One replay of an arm: enqueued on the stream, without waiting. `restore` undoes what it did to its inputs, and is
+    not timed."""
+
+    enqueue: Callable[[], None]
+    restore: Callable[[], None] = lambda: None
 
 
 class Clock:
@@ -23,18 +29,20 @@ class Clock:
             driver.call("cuEventCreate", byref(event), 0)
 
     def milliseconds(self, replay: Replay, count: int) -> float:
-        """The mean time of `count` consecutive replays."""
+        """The mean time of `count` consecutive replays; only one follows each restoration."""
+        replay.restore()
         self._driver.call("cuEventRecord", self._start, self.stream)
         for _ in range(count):
-            replay()
+            replay.enqueue()
         self._driver.call("cuEventRecord", self._end, self.stream)
         self._driver.call("cuEventSynchronize", self._end)
         elapsed = c_float()
         self._driver.call("cuEventElapsedTime", byref(elapsed), self._start, self._end)
         return elapsed.value / count
 
-    def median(self, replay: Replay, trials: int = 9) -> float:
-        """The median time of single replays, after two uncounted ones."""
+    def median(self, enqueue: Callable[[], None], trials: int = 9) -> float:
+        """The median time of a single piece of work, after two uncounted ones."""
+        replay = Replay(enqueue)
         self.milliseconds(replay, 2)
         return statistics.median(self.milliseconds(replay, 1) for _ in range(trials))
 

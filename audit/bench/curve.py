@@ -1,4 +1,4 @@
-"""A frozen curve holds each arm's cost at each context; later benches are compared with it.
+"""A frozen curve holds each arm's cost at each value of the axis; later benches are compared with it.
 
 A curve is the file `curves/<shape>-<device>.json` in a project's folder of reports. It is never overwritten.
 """
@@ -26,7 +26,7 @@ CURVES = "curves"
 
 
 class FrozenArm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One arm of a curve: context -> median ms of one replay."""
+    """One arm of a curve: value of the axis -> median ms of one replay."""
 
     name: str
     is_peer: bool
@@ -34,7 +34,7 @@ class FrozenArm(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The cost of every arm at every context, and everything that it may depend on."""
+    """The cost of every arm at every value of the axis, and everything that it may depend on."""
 
     schema: int
     kind: Literal["curve"]
@@ -50,13 +50,14 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     binaries: dict[str, str]  # variant -> sha256 of its binary
     peers: dict[str, str]  # peer -> its package and version
     arms: tuple[FrozenArm, ...]
+    axis: str = "context"
 
 
 class CostRow(msgspec.Struct, frozen=True):
-    """One arm at one context, then and now, in ms of one replay."""
+    """One arm at one value of the axis, then and now, in ms of one replay."""
 
     name: str
-    context: int
+    value: int
     frozen_ms: float
     now_ms: float
 
@@ -67,7 +68,7 @@ class CostRow(msgspec.Struct, frozen=True):
 
 
 class AddedRow(msgspec.Struct, frozen=True):
-    """The cost of 1,024 more tokens for one arm between two contexts, then and now, in microseconds of one replay."""
+    """The cost of 1,024 more of the axis for one arm between two values, then and now, in microseconds a replay."""
 
     name: str
     start: int
@@ -113,6 +114,7 @@ def curve_of(record: BenchRecord) -> Curve:
         {name: build.binary_sha256 for name, build in record.builds.items()},
         record.peers,
         tuple(FrozenArm(arm.name, arm.is_peer, arm.ms) for arm in timed),
+        record.axis,
     )
 
 
@@ -176,14 +178,15 @@ def find_curve(reports: Path, record: BenchRecord) -> Curve | None:
 
 
 def compare_with_curve(curve: Curve, record: BenchRecord) -> CurveComparison:
-    """Compare a bench with a frozen curve: absolute cost, and cost of 1,024 added tokens, at the contexts of both.
+    """Compare a bench with a frozen curve: absolute cost, and cost of 1,024 more of the axis, at the values of both.
 
-    Inconclusive if device, shape, working set or layers differ, or if no arm was timed in both.
+    Inconclusive if device, shape, axis, working set or layers differ, or if no arm was timed in both.
     """
     device, driver = device_of(record)
     for what, then, now in (
         ("device", curve.device, device),
         ("shape", f"{curve.shape} ({curve.operator})", f"{record.shape} ({record.operator})"),
+        ("axis", curve.axis, record.axis),
         ("working set", _axes(curve.axes), _axes(record.axes)),
         ("number of layers", str(curve.layers), str(record.method.layers)),
     ):
@@ -196,24 +199,24 @@ def compare_with_curve(curve: Curve, record: BenchRecord) -> CurveComparison:
     now_by = {(arm.name, arm.is_peer): arm for arm in arms(record)}
     both = [(then, now_by[key]) for then in curve.arms if (key := (then.name, then.is_peer)) in now_by]
     costs = tuple(
-        CostRow(then.name, context, then.ms[context], now.ms[context])
+        CostRow(then.name, value, then.ms[value], now.ms[value])
         for then, now in both
-        for context in sorted(then.ms.keys() & now.ms.keys())
+        for value in sorted(then.ms.keys() & now.ms.keys())
     )
     if not costs:
         return CurveComparison(
             "inconclusive",
             f"Not compared with the curve frozen from the bench of {curve.started}: both timed no arm at the same "
-            f"context.",
+            f"{record.axis}.",
         )
     rows = tuple(row for then, now in both for row in _added_rows(then, now))
     return CurveComparison("compared", _sentence(curve, record, driver, costs), costs, rows)
 
 
 def _added_rows(then: FrozenArm, now: TimedArm) -> list[AddedRow]:
-    contexts = then.ms.keys() & now.ms.keys()
-    frozen = added({context: then.ms[context] for context in contexts})
-    later = added({context: now.ms[context] for context in contexts})
+    values = then.ms.keys() & now.ms.keys()
+    frozen = added({value: then.ms[value] for value in values})
+    later = added({value: now.ms[value] for value in values})
     return [
         AddedRow(then.name, old.start, old.end, old.microseconds, new.microseconds)
         for old, new in zip(frozen, later, strict=True)

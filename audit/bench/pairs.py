@@ -1,4 +1,4 @@
-"""Computes figures from timed pairs: medians, paired ratios, verdicts, multiples of the floor, cost of added tokens."""
+"""Computes figures from timed pairs: medians, paired ratios, verdicts, multiples of the floor, added cost."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Literal
 import msgspec
 
 from audit.errors import EvidenceError
-from audit.records.bench import BenchRecord, Pair, TimedContext
+from audit.records.bench import BenchRecord, Pair, TimedPoint
 
 Word = Literal["faster", "slower", "no difference"]
 STEP = 1024
-"""Costs are per this many added tokens."""
+"""Costs are for this much more of the axis."""
 _LEAST_TRIALS = 3
 
 
@@ -34,9 +34,9 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Figures(msgspec.Struct, frozen=True):
-    """One pair at one context. Times and floors are in ms of one replay. `ratio` is B/A, `same` is A again/A."""
+    """One pair at one value of the axis. Times and floors are in ms a replay. `ratio` is B/A, `same` is A again/A."""
 
-    context: int
+    value: int
     a: str
     b: str
     b_is_peer: bool
@@ -61,7 +61,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 class TimedArm(msgspec.Struct, frozen=True):
-    """A variant or peer: context -> median ms of one replay, over all trials of all its pairs."""
+    """A variant or peer: value of the axis -> median ms of one replay, over all trials of all its pairs."""
 
     name: str
     is_peer: bool
@@ -70,7 +70,7 @@ class TimedArm(msgspec.Struct, frozen=True):
 
 
 class AddedCost(msgspec.Struct, frozen=True):
-    """The cost of 1,024 more tokens between two contexts, in microseconds of one replay (all layers)."""
+    """The cost of 1,024 more of the axis between two of its values, in microseconds of one replay (all layers)."""
 
     start: int
     end: int
@@ -78,7 +78,7 @@ class AddedCost(msgspec.Struct, frozen=True):
 
 
 def figures(record: BenchRecord) -> tuple[Figures, ...]:
-    """The figures of every pair, in the record's order of contexts. Raises EvidenceError for malformed times."""
+    """The figures of every pair, in the record's order. Raises EvidenceError for malformed times."""
     return tuple(_figures(pair, point, record.bandwidth.copy) for point in record.points for pair in point.pairs)
 
 
@@ -116,36 +116,34 @@ def arms(record: BenchRecord) -> tuple[TimedArm, ...]:
     floors: dict[str, dict[int, float]] = {}
     for point in record.points:
         for pair in point.pairs:
-            _require_times(pair, point.context)
+            _require_times(pair, point.value)
             for name, is_peer, ms in (
                 (pair.a, False, (*pair.a_ms, *pair.again_ms)),
                 (pair.b, pair.b_is_peer, pair.b_ms),
             ):
                 if kinds.setdefault(name, is_peer) is not is_peer:
                     raise EvidenceError(f"{name!r} names both a variant and a peer; rename the peer and bench again")
-                times.setdefault(name, {}).setdefault(point.context, []).extend(ms)
-                floors.setdefault(name, {})[point.context] = floor_ms(
-                    _moved(point, name, is_peer), record.bandwidth.copy
-                )
+                times.setdefault(name, {}).setdefault(point.value, []).extend(ms)
+                floors.setdefault(name, {})[point.value] = floor_ms(_moved(point, name, is_peer), record.bandwidth.copy)
     return tuple(
-        TimedArm(name, kinds[name], {context: median(ms) for context, ms in by.items()}, floors[name])
+        TimedArm(name, kinds[name], {value: median(ms) for value, ms in by.items()}, floors[name])
         for name, by in times.items()
     )
 
 
 def added(ms: Mapping[int, float]) -> tuple[AddedCost, ...]:
-    """The cost of 1,024 added tokens between successive contexts, from context -> ms."""
+    """The cost of 1,024 more of the axis between successive values, from value -> ms."""
     return tuple(
         AddedCost(start, end, 1e3 * (ms[end] - ms[start]) * STEP / (end - start)) for start, end in pairwise(sorted(ms))
     )
 
 
-def _figures(pair: Pair, point: TimedContext, copy: float) -> Figures:
-    _require_times(pair, point.context)
+def _figures(pair: Pair, point: TimedPoint, copy: float) -> Figures:
+    _require_times(pair, point.value)
     ratio = Spread.of(b / a for a, b in zip(pair.a_ms, pair.b_ms, strict=True))
     same = Spread.of(again / a for a, again in zip(pair.a_ms, pair.again_ms, strict=True))
     return Figures(
-        point.context,
+        point.value,
         pair.a,
         pair.b,
         pair.b_is_peer,
@@ -160,15 +158,15 @@ def _figures(pair: Pair, point: TimedContext, copy: float) -> Figures:
     )
 
 
-def _moved(point: TimedContext, name: str, is_peer: bool) -> int:
+def _moved(point: TimedPoint, name: str, is_peer: bool) -> int:
     return point.peer_moved.get(name, point.moved) if is_peer else point.moved
 
 
-def _require_times(pair: Pair, context: int) -> None:
+def _require_times(pair: Pair, value: int) -> None:
     trials = (pair.a_ms, pair.b_ms, pair.again_ms)
     alike = len({len(ms) for ms in trials}) == 1 and pair.a_ms
     if not alike or not all(math.isfinite(value) and value > 0 for ms in trials for value in ms):
         raise EvidenceError(
-            f"pair {pair.b} beside {pair.a} at context {context}: expected equally many positive times of its three "
+            f"pair {pair.b} beside {pair.a} at {value:,}: expected equally many positive times of its three "
             f"arms, but got {trials}; run the bench again"
         )

@@ -7,8 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -16,20 +15,21 @@ import msgspec
 from audit import __version__
 from audit.backends import cuda
 from audit.bench.arrays import comparison_build
+from audit.bench.axis import case_at, output_of, working_sets
 from audit.bench.session import BenchOrder, BenchResults, Entrant
 from audit.bench.worker import FINDINGS, ORDER
 from audit.compile.cubin_build import CubinBuild
 from audit.compile.device import build_device
-from audit.declaration import launches_of
-from audit.errors import AuditError, EvidenceError, PlanError
+from audit.declaration import buffers_of, launches_of
+from audit.errors import AuditError, EvidenceError
 from audit.plan import PlannedVariant
 from audit.processes import PARENT, package_environment
 from audit.project import Project
 from audit.records import machine
-from audit.records.bench import SCHEMA, BenchRecord, Method, bench_case
+from audit.records.bench import SCHEMA, BenchRecord, Method, bench_cases
 from audit.records.closure import closure_of
 from audit.scratch import sweep
-from audit.spec import AxisValue, Bench, Case, Operator
+from audit.spec import Bench, Case, Operator
 
 _MODULE = "audit.bench.worker"
 _COMPARISON = ".comparison"  # not a valid name of a variant
@@ -49,50 +49,50 @@ def bench(
     project: Project,
     shape_name: str,
     variants: Sequence[PlannedVariant],
-    contexts: Sequence[int],
+    declared: Bench,
     folder: Path,
     *,
-    axes: Mapping[str, AxisValue],
     peers: bool,
     started: str,
     command: str,
     time_limit: float,
     say: Callable[[str], None],
 ) -> BenchRecord:
-    """Time `variants` (parents before children) at `contexts`. Partial results of a failed bench stay in `folder`.
+    """Time `variants` (parents before children). Partial results of a failed bench stay in `folder`.
 
-    `axes` replace values of the working set. `say` receives a line before each piece of work.
+    `say` receives a line before each piece of work.
 
     Raises PlanError if there is nothing to bench, ToolMissing without a GPU, AuditError if the measuring process fails.
     """
     sweep()
     began = time.monotonic()
     operator, shape = project.shape(shape_name)
-    declared = _declared(operator, axes)
-    case = operator.case(shape, declared.axes)
-    if wrong := [context for context in contexts if not 1 <= context <= case.context]:
-        raise PlanError(
-            f"--context: expected 1 to {case.context:,} tokens, the size of the working set, but got {wrong}"
-        )
+    sets = working_sets(operator, declared)
+    cases = [case_at(operator, shape, declared, value) for value in {*declared.values, *sets.values()}]
+    case = max(cases, key=lambda one: one.axes[declared.axis])
+    for one in cases:
+        output_of(operator, declared, one)
     device = cuda.require_device()
     builds = {}
     entrants = []
     for variant in variants:
         say(f"compiling {variant.name}")
-        builds[variant.name] = build = _compile(project, operator, case, variant.name, device.arch)
+        builds[variant.name] = build = _compile(project, operator, cases, variant.name, device.arch)
         entrants.append(_write_cubin(folder, variant.name, variant.parent or "", build))
     names = [variant.name for variant in variants]
     order = BenchOrder(
         project=str(project.root),
         shape=shape_name,
         axes=dict(declared.axes),
+        axis=declared.axis,
+        working_sets=sets,
+        own_hooks=declared.moved is not None or declared.at is not None,
         comparison=_write_cubin(folder, _COMPARISON, "", comparison_build(device.arch)),
         entrants=tuple(entrants),
         pairs=plan_pairs(operator, variants),
         against_peers=operator.default if peers and operator.default in names else "",
-        contexts=tuple(contexts),
         seeds=tuple(range(1, declared.layers + 1)),
-        method=Method(declared.layers),
+        method=_method(operator, case, declared.layers),
     )
     (folder / ORDER).write_bytes(msgspec.json.encode(order))
     results = _measure(folder, time_limit, say)
@@ -125,21 +125,26 @@ def bench(
         skipped=tuple(results.skipped),
         peers={peer.name: f"{peer.package} {machine.version(peer.package)}" for peer in declared.peers},
         seconds=round(time.monotonic() - began, 1),
-        closure=closure_of(project, operator.name, (), [bench_case(shape_name, operator.name, case.axes, builds)]),
+        closure=closure_of(
+            project,
+            operator.name,
+            (),
+            bench_cases(shape_name, operator.name, case.axes, declared.axis, dict.fromkeys(sets.values()), builds),
+        ),
+        axis=declared.axis,
+        working_sets=tuple(sorted({*sets.values()})),
     )
 
 
-def _declared(operator: Operator, axes: Mapping[str, AxisValue]) -> Bench:
-    if operator.bench is None:
-        raise PlanError(
-            f"operator {operator.name}: expected a declared bench, but there is none; declare Operator.bench"
-        )
-    return replace(operator.bench, axes={**operator.bench.axes, **axes})
+def _method(operator: Operator, case: Case, layers: int) -> Method:
+    """One replay a trial where a kernel changes its inputs: they are restored in between."""
+    in_place = any(buffer.role == "inout" for buffer in buffers_of(operator, case))
+    return Method(layers, replays=1) if in_place else Method(layers)
 
 
-def _compile(project: Project, operator: Operator, case: Case, name: str, arch: str) -> CubinBuild:
+def _compile(project: Project, operator: Operator, cases: Sequence[Case], name: str, arch: str) -> CubinBuild:
     variant = operator.variant(name)
-    entries = tuple(dict.fromkeys(launch.entry for launch in launches_of(variant, case)))
+    entries = tuple(dict.fromkeys(launch.entry for case in cases for launch in launches_of(variant, case)))
     return build_device(project.root, variant, entries, arch)
 
 

@@ -9,7 +9,7 @@ from audit.bench.pairs import Figures, Spread, figures
 from audit.printable import printable
 from audit.records.bench import BenchRecord
 
-_HEAD = ("context", "pair", "A ms", "B ms", "B/A", "range", "A/A range", "verdict", "floor ms", "B x floor")
+_HEAD = ("pair", "A ms", "B ms", "B/A", "range", "A/A range", "verdict", "floor ms", "B x floor")
 _LEFT = {1, 7}  # columns of words
 _WIDEST = 48
 
@@ -17,7 +17,7 @@ _WIDEST = 48
 def bench_table(record: BenchRecord, comparison: CurveComparison | None = None) -> str:
     """The text for a terminal: description, table, a verdict for each pair, then bytes, curve and skipped arms."""
     rows = figures(record)
-    lines = [described(record), "", *_aligned([_HEAD, *map(_cells, rows)]), "", *verdicts(rows)]
+    lines = [described(record), "", *_aligned([(record.axis, *_HEAD), *map(_cells, rows)]), "", *verdicts(rows)]
     lines += bytes_lines(record)
     if comparison is not None:
         lines.append(f"curve: {comparison.sentence}")
@@ -28,8 +28,8 @@ def bench_table(record: BenchRecord, comparison: CurveComparison | None = None) 
 def described(record: BenchRecord) -> str:
     """One sentence: what was timed, on which device, and how."""
     method = record.method
-    contexts = [point.context for point in record.points]
-    span = f"at {enumerated(contexts)} tokens" if contexts else "at no context"
+    values = [point.value for point in record.points]
+    span = f"at {record.axis}={enumerated(values)}" if values else f"at no {record.axis}"
     return (
         f"{_plain(record.shape)} ({_plain(record.operator)}) {span} on {record.machine.device or 'no device'}: "
         f"one replay is all {method.layers} layers once; {method.warm_ups} warm-ups, then {method.trials} trials of "
@@ -48,7 +48,7 @@ def verdicts(pairs: Sequence[Figures]) -> list[str]:
             if rows:
                 medians = sorted(row.ratio.median for row in rows)
                 span = f"{medians[0]:.4f}" + (f" to {medians[-1]:.4f}" if len(rows) > 1 else "")
-                parts.append(f"{word} at {enumerated([row.context for row in rows])} ({span} of its time)")
+                parts.append(f"{word} at {enumerated([row.value for row in rows])} ({span} of its time)")
         lines.append(f"{_plain(b)} beside {_plain(a)}: {'; '.join(parts)}")
     return lines
 
@@ -62,8 +62,8 @@ def bytes_lines(record: BenchRecord) -> list[str]:
     if not checked:
         lines = ["bytes: none compared with a parent's"]
     return lines + [
-        f"bytes: {_plain(entry.variant)} differs from {_plain(entry.parent)} at {entry.context:,} tokens in "
-        f"{entry.differing:,} of {entry.nbytes:,} bytes"
+        f"bytes: {_plain(entry.variant)} differs from {_plain(entry.parent)} at {record.at(entry.value)} in "
+        f"{entry.differing:,} of {entry.nbytes:,} bytes{'' if entry.refused else f', which {entry.relation} permits'}"
         for entry in checked
         if entry.differing
     ]
@@ -87,7 +87,7 @@ def spread(value: Spread) -> str:
 
 def _cells(row: Figures) -> tuple[str, ...]:
     return (
-        f"{row.context:,}",
+        f"{row.value:,}",
         _cut(f"{_plain(row.b)} beside {_plain(row.a)}"),
         ms(row.a_ms),
         ms(row.b_ms),

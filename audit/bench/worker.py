@@ -1,6 +1,6 @@
 """The process that benches: `python -m audit.bench.worker FOLDER`, with `order.json` and the cubins in the folder.
 
-It rewrites `findings.json` after every context and reports progress on stderr. It exits with 0 after the last.
+It rewrites `findings.json` after every value of the axis, reports progress on stderr, and exits with 0 after the last.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from audit.backends.launches import LaunchError
 from audit.bench.arrays import DeviceComparison
 from audit.bench.bandwidth import bandwidth
 from audit.bench.clock import Clock
-from audit.bench.session import BenchOrder, BenchResults, TimingSession, torch_with_gpu
+from audit.bench.session import BenchOrder, BenchResults, Timed, TimingSession, torch_with_gpu
 from audit.bench.workset import Contender, WorkingSet
 from audit.compile.identity import fnv1a64
 from audit.errors import AuditError
 from audit.project import find_project
+from audit.spec import Bench
 
 ORDER, FINDINGS = "order.json", "findings.json"
 _NON_BLOCKING = 1
@@ -34,8 +35,11 @@ def measure_bench(folder: Path, say: Callable[[str], None]) -> None:
     """Run the bench of `order.json`. Raises NoDriver, Refused, CudaError, LaunchError or AuditError."""
     order = msgspec.json.decode((folder / ORDER).read_bytes(), type=BenchOrder)
     operator, shape = find_project(Path(order.project)).shape(order.shape)
-    assert operator.bench is not None
-    declared = replace(operator.bench, axes=order.axes)
+    declared = replace(
+        operator.bench or Bench(order.axis, ()), axis=order.axis, axes=order.axes, layers=order.method.layers
+    )
+    if not order.own_hooks:
+        declared = replace(declared, at=None, moved=None)
     driver, stream = Driver(), c_void_p()
     driver.enter()
     driver.call("cuStreamCreate", byref(stream), _NON_BLOCKING)
@@ -47,19 +51,29 @@ def measure_bench(folder: Path, say: Callable[[str], None]) -> None:
             stack.enter_context(torch.cuda.stream(torch.cuda.ExternalStream(stream.value)))
         say("bandwidth")
         results = BenchResults({}, bandwidth(driver, clock, comparison, torch), [], [], [], [])
-        say("working set")
-        work = WorkingSet(driver, operator, shape, declared, order.seeds)
-        contenders: dict[str, Contender] = {}
-        for entrant in order.entrants:
-            cubin = (folder / entrant.cubin).read_bytes()
-            results.fnv[entrant.name] = fnv1a64(cubin)
-            variant = operator.variant(entrant.name)
-            contenders[entrant.name] = Contender(driver, stream, work, variant, cubin, entrant.symbols)
-        graphs = {name: (contender.graph(), contender.graph()) for name, contender in contenders.items()}
-        session = TimingSession(order, shape, declared, work, clock, comparison, contenders, graphs, results, say)
-        for visible in order.contexts:
-            session.at(visible)
+        timed: Timed | None = None
+        for value, made_for in order.working_sets.items():
+            if timed is None or timed.work.made_for != made_for:
+                if timed is not None:
+                    timed.free()
+                say(f"working set of {declared.axis}={made_for:,}")
+                work = WorkingSet(driver, operator, shape, declared, order.seeds, made_for)
+                timed = _timed(driver, stream, work, order, folder, results)
+            TimingSession(order, shape, declared, timed, clock, comparison, results, say).at(value)
             (folder / FINDINGS).write_bytes(msgspec.json.encode(results))
+
+
+def _timed(
+    driver: Driver, stream: c_void_p, work: WorkingSet, order: BenchOrder, folder: Path, results: BenchResults
+) -> Timed:
+    contenders: dict[str, Contender] = {}
+    for entrant in order.entrants:
+        cubin = (folder / entrant.cubin).read_bytes()
+        results.fnv[entrant.name] = fnv1a64(cubin)
+        variant = work.operator.variant(entrant.name)
+        contenders[entrant.name] = Contender(driver, stream, work, variant, cubin, entrant.symbols)
+    graphs = {name: (contender.graph(), contender.graph()) for name, contender in contenders.items()}
+    return Timed(work, contenders, graphs)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,32 +1,36 @@
-"""Every byte that the parent writes, the candidate writes alike."""
+"""Every byte that the parent writes, the candidate writes alike, unless it declares another relation."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 import msgspec
 import numpy as np
 
 from audit.backends.outcome import Completed
 from audit.checks.difference import amount, largest_difference
+from audit.checks.relation import errors_of, uncompared
 from audit.checks.result import Figure, LargestDifference, Note, Result, nothing, settled
 from audit.checks.tally import Tally, tally
 from audit.checks.view import Step, View
+from audit.relations import Bitwise
 
 
 def bytes_(view: View) -> Iterator[Result]:
-    """Outputs and workspaces equal the parent's in every bit of the written region."""
-    if view.parent is None:
-        if view.variant.parent is not None and not view.baseline_only:
-            declared = view.variant.parent
-            yield Result("bytes", "inconclusive", f"declares the parent {declared}, but no ancestor of it ran")
+    """The buffers with the relation `Bitwise` equal the parent's in every bit of the written region."""
+    names = [name for name, relation in view.relations.items() if isinstance(relation, Bitwise)]
+    if not names:
         return
-    if not isinstance(view.parent.outcome, Completed):
-        yield Result("bytes", "inconclusive", f"the parent {view.parent.variant.name} did not complete")
+    if gap := uncompared(view, "bytes"):
+        yield gap
+    if view.parent is None or gap:
         return
     parent, against = view.parent, f"parent {view.parent.variant.name}"
-    pairs = zip(view.steps, parent.steps, strict=True)
-    found = [compare_bytes(view, step, parent, theirs, "bytes", against) for step, theirs in pairs]
+    found = []
+    for step, theirs in zip(view.steps, parent.steps, strict=True):
+        result = compare_bytes(view, step, parent, theirs, "bytes", against, names)
+        errors = errors_of(view, step, parent, theirs, [one.buffer for one in result.largest])
+        found.append(msgspec.structs.replace(result, errors=errors))
     yield from tallied_once(settled(found))
 
 
@@ -34,7 +38,7 @@ def zero_notes(view: View) -> Iterator[Note]:
     """Whether a variant left nothing but zeros, which many faults leave as well."""
     if not isinstance(view.outcome, Completed):
         return
-    parts = [view.words(step, name)[written] for step in view.steps for name, written in view.written(step).items()]
+    parts = [view.words(step, name)[written] for step in view.own_steps for name, written in view.written(step).items()]
     if sum(part.size for part in parts) and not any(part.any() for part in parts):
         yield Note("bytes", "every element that was written is zero: check that the inputs reach the results")
 
@@ -61,8 +65,11 @@ def tallied_once(results: Iterable[Result]) -> Iterator[Result]:
         kept = kept or bool(result.differences)
 
 
-def compare_bytes(view: View, step: Step, other: View, theirs: Step, check: str, against: str) -> Result:
-    """Compare two steps bit for bit over the written region; NaNs with equal bits are equal here.
+def compare_bytes(
+    view: View, step: Step, other: View, theirs: Step, check: str, against: str, names: Collection[str] | None = None
+) -> Result:
+    """Compare two steps bit for bit over the written region of all buffers, or of the named ones; NaNs with equal bits
+    are equal here.
 
     The result of steps without a written element is inconclusive.
     """
@@ -70,6 +77,8 @@ def compare_bytes(view: View, step: Step, other: View, theirs: Step, check: str,
     tallies: list[Tally] = []
     largest: list[LargestDifference] = []
     for name, written in view.written(step).items():
+        if names is not None and name not in names:
+            continue
         mine, their = view.words(step, name), other.words(theirs, name)
         differ = (mine != their) & written
         total += int(written.sum())

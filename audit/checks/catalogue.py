@@ -13,6 +13,8 @@ from audit.checks.finite import finite
 from audit.checks.guards import guards
 from audit.checks.identity import identity
 from audit.checks.inputs import inputs
+from audit.checks.judged import judged
+from audit.checks.relation import relation
 from audit.checks.result import Result
 from audit.checks.view import View
 from audit.checks.workspace import workspace
@@ -40,7 +42,12 @@ CATALOGUE: tuple[Check, ...] = (
         "The binary that ran is the one that was built. In some case its launches differ from the parent's in their "
         "machine code, configuration or arguments.",
     ),
-    Check("bytes", bytes_, "Every bit that the parent writes, in outputs and workspaces, is the same."),
+    Check("bytes", judged(bytes_), "Every bit that the parent writes, in outputs and workspaces, is the same."),
+    Check(
+        "relation",
+        judged(relation),
+        "The results are as close to the parent's as the declared relation asks.",
+    ),
     Check(
         "workspace",
         workspace,
@@ -48,7 +55,9 @@ CATALOGUE: tuple[Check, ...] = (
     ),
     Check("guards", guards, "Nothing before or behind any buffer was written."),
     Check("inputs", inputs, "No input was changed."),
-    Check("finite", finite, "What was written holds no NaN and no infinity, except where the operator means them."),
+    Check(
+        "finite", judged(finite), "What was written holds no NaN and no infinity, except where the operator means them."
+    ),
     Check(
         "repeat",
         repeat,
@@ -58,10 +67,10 @@ CATALOGUE: tuple[Check, ...] = (
     Check("graph", graph, "One captured CUDA graph, replayed, left the bytes of the plain launches.", needs_gpu=True),
     Check(
         "host",
-        host,
+        judged(host),
         "The CPU, from the same source and inputs, left the bytes of the GPU, as the operator promises.",
         needs_gpu=True,
     ),
-    Check("error", error, "Every element lies within the declared bound on its error against the reference."),
+    Check("error", judged(error), "Every element lies within the declared bound on its error against the reference."),
     Check("probe", probe, "Structured inputs gave the result that their closed form predicts."),
 )

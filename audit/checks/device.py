@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 
@@ -43,7 +44,7 @@ def host_notes(view: View) -> Iterator[Note]:
         return
     if view.host_reason:
         yield Note("host", f"not compared with a CPU: {view.host_reason}")
-    for result in _against_host(view):
+    for result in _against_host(replace(view, steps=view.own_steps)):
         yield Note("host", result.detail, result.step, result.largest)
 
 
@@ -56,6 +57,9 @@ def _models(view: View) -> tuple[bool, str]:
     """Whether device and host must produce the same bytes, and the reason in words."""
     if view.build is None or view.host_build is None:
         return False, "the record of a build is missing"
+    if view.build.contracted or view.build.fast_math:
+        what = "--use_fast_math is declared" if view.build.fast_math else "the compilers may fuse a * b + c"
+        return False, f"{what}, each compiler in its own way; declare -fmad=false where both must leave the same bytes"
     target = TARGETS.get(view.host_build.arch)
     on_host = target.model if target else "unknown"
     opcodes = view.build.code.tensor_core if view.build.code else None

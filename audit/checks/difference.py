@@ -9,7 +9,8 @@ import numpy as np
 from audit import formats
 from audit.checks.result import Figure, LargestDifference
 from audit.checks.view import View
-from audit.spec import Array
+from audit.elements import is_float, numbers_of
+from audit.spec import Array, Buffer
 
 
 def largest_difference(view: View, name: str, at: Array, mine: Array, theirs: Array) -> LargestDifference:
@@ -17,12 +18,12 @@ def largest_difference(view: View, name: str, at: Array, mine: Array, theirs: Ar
 
     `mine` and `theirs` hold their bits as unsigned integers, one a position. All of them differ.
     """
-    left, right, ulp = _measured(view.buffers[name].dtype, view.buffers[name].numpy_dtype(), mine, theirs)
+    left, right, ulp = as_numbers(view.buffers[name], mine, theirs)
     nans = np.isnan(left).astype(np.int8) + np.isnan(right) if ulp is not None else np.zeros(at.size, np.int8)
     numbers = np.flatnonzero(nans == 0)
     absolute, most, elements = None, None, ["", ""]
     if numbers.size:
-        apart = _absolute(left[numbers], right[numbers])
+        apart = absolute_difference(left[numbers], right[numbers])
         furthest = int(np.argmax(apart))
         absolute, elements[0] = Figure.of(float(apart[furthest])), view.element(name, int(at[numbers[furthest]]))
         if ulp is not None:
@@ -67,17 +68,19 @@ def ulp_text(distance: int) -> str:
     return f"{distance:,} ulp" if distance < 10**6 else f"{distance:.3g} ulp"
 
 
-def _measured(dtype: str, kind: np.dtype[np.generic], mine: Array, theirs: Array) -> tuple[Array, Array, Array | None]:
-    """Both sides as numbers, and their distances in ulp where they are floating point."""
-    if dtype == "e4m3":
-        return formats.decode_e4m3(mine), formats.decode_e4m3(theirs), formats.ulp_distance_e4m3(mine, theirs)
-    if dtype == "bf16":
-        return formats.decode_bf16(mine), formats.decode_bf16(theirs), formats.ulp_distance_bf16(mine, theirs)
-    left, right = mine.view(kind), theirs.view(kind)
-    return left, right, formats.ulp_distance(left, right) if kind.kind == "f" else None
+def as_numbers(buffer: Buffer, mine: Array, theirs: Array) -> tuple[Array, Array, Array | None]:
+    """The numbers that codes of a buffer stand for, on both sides, and their distances in ulp; None for integers.
+
+    A bool counts as its byte.
+    """
+    if buffer.dtype == "bool":
+        return mine, theirs, None
+    left, right = numbers_of(mine, buffer.dtype), numbers_of(theirs, buffer.dtype)
+    ulp = formats.ulp_distance(left, right) if is_float(left.dtype) else None
+    return formats.stored_values(buffer.dtype, left), formats.stored_values(buffer.dtype, right), ulp
 
 
-def _absolute(left: Array, right: Array) -> Array:
+def absolute_difference(left: Array, right: Array) -> Array:
     """|left - right|: in f64 for floating point, exact for integers."""
     if left.dtype.kind == "f":
         with np.errstate(over="ignore"):

@@ -12,6 +12,7 @@ from audit.checks.result import Figure, Result, nothing, settled
 from audit.checks.view import Step, View
 from audit.declaration import measured_by
 from audit.errors import ProjectError
+from audit.relations import Unrelated
 from audit.spec import Array, Bound, Measured
 
 
@@ -24,7 +25,8 @@ def error(view: View) -> Iterator[Result]:
     for step in view.steps:
         got = view.got(step)
         found += [result for bound in view.operator.bounds if (result := _judge(view, step, bound, got))]
-    if not found and view.variant.parent is None and not view.baseline_only:
+    unrelated = all(isinstance(one, Unrelated) for one in view.relations.values())
+    if not found and (view.variant.parent is None or unrelated) and not view.baseline_only:
         silent = "a bound that applies to this case" if view.operator.bounds else "a bound"
         yield Result("error", "inconclusive", f"neither a parent nor {silent} says what is right")
     checks = {result.check for result in found}
@@ -49,7 +51,13 @@ def _judge(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Resul
     check = f"error:{bound.name}"
     if bound.reference and bound.reference not in step.references:
         return Result(check, "inconclusive", f"there is no reference {bound.reference!r}", step.name)
-    with np.errstate(all="ignore"):  # wrong results overflow here; the comparison below still fails them
+    measured = measured_bound(view, step, bound, got)
+    return None if measured is None else _compare(check, step, measured)
+
+
+def measured_bound(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Measured | None:
+    """What a bound measures of some results in a step; None where it does not apply."""
+    with np.errstate(all="ignore"):  # wrong results overflow here; the comparison still fails them
         measured = measured_by(
             view.case,
             f"bound {bound.name}",
@@ -65,7 +73,7 @@ def _judge(view: View, step: Step, bound: Bound, got: dict[str, Array]) -> Resul
     measured = replace(measured, value=plain(measured.value), limit=plain(measured.limit))
     if bound.output and not measured.dims:
         measured = replace(measured, dims=_leading_dims(view, bound, measured.value.shape))
-    return _compare(check, step, measured)
+    return measured
 
 
 def _leading_dims(view: View, bound: Bound, shape: tuple[int, ...]) -> tuple[str, ...]:

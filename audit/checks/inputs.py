@@ -13,10 +13,14 @@ from audit.checks.view import Step, View
 def inputs(view: View) -> Iterator[Result]:
     """After every step each input buffer still holds that step's inputs, byte for byte. Inputs too large to copy after
     every step are compared only after the last."""
-    for name in (slot.name for slot in view.bundle.slots if slot.role == "in" and slot.size == 0):
+    for name in (slot.name for slot in view.bundle.slots if slot.role in ("in", "constant") and slot.size == 0):
         yield Result("inputs", "inconclusive", f"the input {name} has no elements in this case", where=name)
     for step in view.steps:
-        snapshots = {name: snapshot for name, snapshot in step.snapshots.items() if view.buffers[name].role == "in"}
+        snapshots = {
+            name: snapshot
+            for name, snapshot in step.snapshots.items()
+            if view.bundle.slot(name).role in ("in", "constant")
+        }
         if step is view.steps[-1]:
             snapshots = {**snapshots, **view.final_inputs}
         failures = (result for name, snapshot in snapshots.items() if (result := _failure(view, step, name, snapshot)))
@@ -24,7 +28,7 @@ def inputs(view: View) -> Iterator[Result]:
 
 
 def _failure(view: View, step: Step, name: str, snapshot: Snapshot) -> Result | None:
-    expected = arena.input_array(view.buffers[name], view.case, step.inputs)
+    expected = arena.input_bytes(view.buffers[name], view.case, step.inputs)
     changed, first = 0, 0
     for positions in sparse.differing(snapshot.data, expected):
         first = first if changed else int(positions[0])
@@ -36,7 +40,7 @@ def _failure(view: View, step: Step, name: str, snapshot: Snapshot) -> Result | 
         "fail",
         f"{changed} bytes of the input {name} were changed",
         step.name,
-        view.element(name, first // view.buffers[name].numpy_dtype().itemsize),
+        view.element(name, view.buffers[name].element_at(first)),
         Figure.of(changed),
         Figure.of(0),
     )

@@ -47,6 +47,24 @@ class LargestDifference(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     nan_on_both_sides: int  # elements: NaNs of other bits
 
 
+class ReferenceErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The relative L2 errors of one buffer against a reference, over the elements that must be written.
+
+    `roundoff` is the unit roundoff of the buffer's dtype; 0 for integers.
+    """
+
+    buffer: str
+    reference: str
+    mine: Figure
+    parents: Figure
+    roundoff: Figure
+
+    @property
+    def as_accurate(self) -> bool:
+        """Whether the error is at most 5 % above the parent's, or above the rounding of the result."""
+        return self.mine.value <= 1.05 * max(self.parents.value, self.roundoff.value)
+
+
 class Result(msgspec.Struct, frozen=True):
     """One check's word on one variant in one case; `step` is empty where the check regards the whole case.
 
@@ -64,6 +82,7 @@ class Result(msgspec.Struct, frozen=True):
     limit: Figure | None = None
     differences: tuple[Tally, ...] = ()
     largest: tuple[LargestDifference, ...] = ()
+    errors: tuple[ReferenceErrors, ...] = ()  # of both kernels, where they are compared
 
 
 class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,6 +92,7 @@ class Note(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     detail: str
     step: str = ""
     largest: tuple[LargestDifference, ...] = ()
+    errors: tuple[ReferenceErrors, ...] = ()
 
 
 def nothing(check: str, step: str, what: str) -> Result:

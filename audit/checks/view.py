@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 
-from audit import arena
+from audit import arena, elements
 from audit.arena import Snapshot
 from audit.backends.outcome import LaunchCount, Outcome
 from audit.bundle import Bundle
+from audit.checks.conditioning import Moved
 from audit.compile.identity import BuildIdentity
-from audit.declaration import ask, buffers_of, masks_of
+from audit.declaration import ask, buffers_of, masks_of, relation_to_parent
+from audit.relations import Bitwise, Relation
 from audit.spec import Array, Buffer, Case, Inputs, Operator, Variant
+
+NearbyReferences: TypeAlias = Mapping[str, Mapping[str, Array]] | None
+"""Reference -> arrays; None where a reference raises."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +34,9 @@ class Step:
     snapshots: Mapping[str, Snapshot]
     poison: Mapping[str, str]
     references: Mapping[str, Mapping[str, Array]]
+    family: str = ""  # the input family that the step is
+    moved: Callable[[], Moved | None] | None = None  # the references for moved inputs, where the case has families
+    nearby: Callable[[], NearbyReferences] | None = None  # the references for inputs that a rounding to f32 has moved
     _derived: dict[str, Array] = field(init=False, default_factory=dict, compare=False, repr=False)
 
 
@@ -52,6 +61,7 @@ class View:
     host_reason: str = ""  # in a run on a GPU: why there is no `on_host`
     baseline_only: bool = False  # runs only so that another variant can be compared with it
     revision: str | None = None  # the commit of the sources; None: the working tree
+    first: View | None = None  # the first variant of the case that has no parent, unless it is this one
 
     @cached_property
     def launched_code(self) -> str:
@@ -67,6 +77,11 @@ class View:
             return ""
         return self.build.machine_code.get(entry) or f"{self.build.binary_sha256} {entry}"
 
+    @property
+    def own_steps(self) -> Sequence[Step]:
+        """The steps of the operator, without the input families."""
+        return [step for step in self.steps if not step.family]
+
     @cached_property
     def buffers(self) -> Mapping[str, Buffer]:
         """All buffers by name."""
@@ -75,7 +90,17 @@ class View:
     @cached_property
     def results(self) -> Sequence[Buffer]:
         """The outputs and workspaces."""
-        return [buffer for buffer in self.buffers.values() if buffer.role not in ("in", "scratch")]
+        return [buffer for buffer in self.buffers.values() if buffer.role not in ("in", "constant", "scratch")]
+
+    @cached_property
+    def relations(self) -> Mapping[str, Relation]:
+        """How each output and workspace relates to the parent's; a buffer that is left out is not judged.
+
+        The same variant at another revision is compared bit for bit.
+        """
+        if self.parent is not None and self.parent.revision:
+            return {buffer.name: Bitwise() for buffer in self.results}
+        return relation_to_parent(self.variant, self.case, self.buffers.values())
 
     def array(self, step: Step, name: str) -> Array:
         """The content of an output or workspace after a step, in its own dtype and dimensions."""
@@ -93,9 +118,8 @@ class View:
         return got
 
     def words(self, step: Step, name: str) -> Array:
-        """`array` as unsigned integers, for comparison bit for bit."""
-        array = self.array(step, name)
-        return array.view(f"u{array.dtype.itemsize}")
+        """`array` as unsigned integers, one an element, for comparison bit for bit."""
+        return arena.codes(step.snapshots[name], self.buffers[name], self.case)
 
     def written(self, step: Step) -> Mapping[str, Array]:
         """For each output and workspace, the mask of the elements that the contract requires to be written."""
@@ -105,10 +129,10 @@ class View:
         """The mask of the elements that a step left as they were: poison, or the contents of an `inout` buffer."""
         if self.buffers[name].role == "inout":
             before = arena.input_array(self.buffers[name], self.case, step.inputs)
-            return np.asarray(self.words(step, name) == before.view(f"u{before.dtype.itemsize}"))
+            return np.asarray(self.words(step, name) == elements.codes_in(before))
         word = arena.poison_array(self.bundle.slot(name), step.poison[name])
         words = self.words(step, name)
-        return np.asarray(words == word.view(words.dtype).reshape(words.shape))
+        return np.asarray(words == elements.codes_of(word, self.buffers[name].dtype).reshape(words.shape))
 
     def element(self, name: str, index: Sequence[int] | int) -> str:
         """An element by the names of its dimensions: `partial[split=3, row=1, head=0, dim=17]`."""

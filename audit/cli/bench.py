@@ -11,6 +11,7 @@ import click
 from audit import plan as planning
 from audit.backends import cuda
 from audit.bench import curve
+from audit.bench.axis import bench_along
 from audit.bench.run import bench
 from audit.bench.text import bench_table
 from audit.cli import options
@@ -18,7 +19,6 @@ from audit.cli.exit_codes import INCONCLUSIVE, PASS
 from audit.cli.record_paths import page_name, record_paths
 from audit.cli.shapes import chosen_shape, require_variants
 from audit.cli.terminal import echo, echo_json
-from audit.errors import PlanError
 from audit.project import find_project
 from audit.records.bench import CURVE, BenchRecord, draft
 from audit.records.folder import add_pages, encode
@@ -27,16 +27,13 @@ from audit.report import pages
 
 @click.command(name="bench")
 @options.SHAPE
+@options.CONTEXTS
 @click.option(
-    "--context",
-    "contexts",
-    metavar="N",
-    type=int,
+    "--axis",
+    "axes",
     multiple=True,
-    help="Time at this many tokens (again for more; default: the operator's list).",
-)
-@click.option(
-    "--axis", "axes", multiple=True, metavar="NAME=VALUE", help="Give an axis of the working set another value."
+    metavar="NAME=VALUE",
+    help="Give an axis another value; an axis with several values is timed at each (default: the operator's list).",
 )
 @options.VARIANTS
 @click.option("--peers/--no-peers", default=True, help="Time other implementations too, where they are installed.")
@@ -68,12 +65,8 @@ def command(
     project = find_project(project_folder)
     name = chosen_shape(project, shape)
     require_variants(project, name, variants)
-    operator, _ = project.shape(name)
-    if operator.bench is None:
-        raise PlanError(
-            f"{project.declared_in(operator.name)}: operator {operator.name}: declares no bench, so nothing "
-            f"can be timed; declare Operator(bench=...)"
-        )
+    operator, fixed = project.shape(name)
+    declared = bench_along(operator, fixed, planning.chosen_axes(contexts, axes))
     cuda.require_device()
     planned = planning.planned_variants(operator, variants, full=True)
     partial = draft(out or project.own_runs(), name)
@@ -81,9 +74,8 @@ def command(
         project,
         name,
         planned,
-        contexts or tuple(operator.bench.contexts),
+        declared,
         partial.folder,
-        axes=dict(planning.axis_values(axes)),
         peers=peers,
         started=partial.started,
         command=shlex.join(["audit", *sys.argv[1:]]),
@@ -105,4 +97,4 @@ def command(
 
 
 def _differs(record: BenchRecord) -> bool:
-    return any(checked.differing for checked in record.checked) or not record.points
+    return any(checked.refused for checked in record.checked) or not record.points

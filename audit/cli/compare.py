@@ -94,6 +94,11 @@ _CANARY_LIMIT = 60.0
     type=click.Choice(["host", "cuda"]),
     help="Run on this CPU or on a CUDA GPU (default: the GPU where there is one).",
 )
+@click.option(
+    "--relation",
+    metavar="RELATION",
+    help="Ask for less than equal bytes: ulps=N, within=ATOL,RTOL, no-worse=FACTOR of OLD's error, or unrelated.",
+)
 @click.option("--sanitize", "sanitized", is_flag=True, help="Run the sanitizers too.")
 @click.option(
     "--time-limit", metavar="SECONDS", default=120.0, show_default=True, help="Stop a kernel after this long in a case."

@@ -12,6 +12,7 @@ from audit.cli.shapes import chosen_shape, require_variants
 from audit.cli.terminal import echo
 from audit.compile.frozen import freeze_build
 from audit.compile.host import build_host
+from audit.compile.source_words import nvcc_words
 from audit.declaration import launches_of
 from audit.errors import PlanError
 from audit.project import find_project
@@ -56,5 +57,9 @@ def command(folder: Path, shape: str | None, variant: str, arch: str, project_fo
         )
     entries = tuple(dict.fromkeys(launch.entry for case in plan.cases for launch in launches_of(chosen, case)))
     source = project.root / chosen.code.path
-    freeze_build(build_host(project.root, source, entries, arch=arch, defines=chosen.code.defines), folder)
+    code = chosen.code
+    build = build_host(
+        project.root, source, entries, arch=arch, defines=code.defines, words=nvcc_words(code), also=code.also
+    )
+    freeze_build(build, folder)
     echo(f"{folder}: {variant} with {len(entries)} kernels")

@@ -34,18 +34,18 @@ def _operators(project: Project) -> list[dict[str, object]]:
     found: list[dict[str, object]] = []
     for operator in project.operators.values():
         shapes = [shape for owner, shape in project.shapes().values() if owner is operator]
+        plans = {
+            shape.name: planning.make_plan(project, shape.name, planning.Selection(), arch="sm_90", time_limit=1)
+            for shape in shapes
+        }
         found.append(
             {
                 "name": operator.name,
                 "declared": str(project.declared_in(operator.name).relative_to(project.root)),
-                "shapes": {
-                    shape.name: [
-                        case.id
-                        for case in planning.make_plan(
-                            project, shape.name, planning.Selection(), arch="sm_90", time_limit=1
-                        ).cases
-                    ]
-                    for shape in shapes
+                "shapes": {name: [case.id for case in plan.cases] for name, plan in plans.items()},
+                "families": {
+                    name: list(dict.fromkeys(family for case in plan.cases for family in case.families))
+                    for name, plan in plans.items()
                 },
                 "axes": {axis.name: axis.default for axis in operator.axes},
                 "variants": [
@@ -73,13 +73,17 @@ def _captures(project: Project) -> list[str]:
 
 def _text(project: Project, described: dict[str, object]) -> str:
     lines = [f"project {project.root}"]
-    for operator in project.operators.values():
+    operators = described["operators"]
+    assert isinstance(operators, list)
+    for operator, facts in zip(project.operators.values(), operators, strict=True):
         shapes = [shape.name for owner, shape in project.shapes().values() if owner is operator]
         declared = project.declared_in(operator.name).relative_to(project.root)
         lines += [f"\noperator {operator.name} ({declared})", f"  shapes      {', '.join(shapes)}"]
         lines.append(f"  axes        {', '.join(f'{axis.name}={axis.default}' for axis in operator.axes)}")
         lines.append(f"  references  {', '.join(reference.name for reference in operator.references) or 'none'}")
         lines.append(f"  bounds      {', '.join(bound.name for bound in operator.bounds) or 'none'}")
+        if families := list(dict.fromkeys(name for found in facts["families"].values() for name in found)):
+            lines.append(f"  families    {', '.join(families)}")
         lines.append("  variants")
         for variant in operator.variants:
             parent = f"parent {variant.parent}" if variant.parent else "no parent"

@@ -29,6 +29,19 @@ VARIANTS = click.option(
     shell_complete=completion.variants,
     help="Run only this variant and the parents it is compared with (again for more).",
 )
+CONTEXTS = click.option(
+    "--context", "contexts", metavar="N", type=int, multiple=True, help="Use this value of the axis context."
+)
+AXES = click.option(
+    "--axis",
+    "axes",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Run only cases with this axis value; a value that no planned case has adds a case.",
+)
+SEEDS = click.option(
+    "--seed", "seeds", metavar="N", type=int, multiple=True, help="Generate inputs with this seed (default: 1)."
+)
 DEVICE = click.option(
     "--device",
     default="host",

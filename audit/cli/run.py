@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
+from audit import conversions
 from audit import plan as planning
 from audit.backends import cuda
 from audit.checks.result import worst
@@ -19,25 +20,19 @@ from audit.cli.record_paths import page_name, record_paths
 from audit.cli.shapes import chosen_shapes, require_variants
 from audit.cli.terminal import echo, echo_json
 from audit.errors import PlanError
-from audit.project import find_project
-from audit.records.run import CheckFinding, RunRecord, findings
+from audit.project import Project, find_project
+from audit.records.run import CheckFinding, RunRecord, families_run, findings
+from audit.report.related import RelatedVariant, related_variants
 from audit.run import run
-from audit.spec import AxisValue
+from audit.search import SearchOutcome, plan_of, search, seconds_of
 
 _SHOWN = 12
 
 
 @click.command(name="run")
 @options.SHAPE_OR_ALL
-@click.option(
-    "--context",
-    "contexts",
-    metavar="N",
-    type=int,
-    multiple=True,
-    help="Run only cases with this value of axis context.",
-)
-@click.option("--axis", "axes", multiple=True, metavar="NAME=VALUE", help="Run only cases with this axis value.")
+@options.CONTEXTS
+@options.AXES
 @options.VARIANTS
 @click.option(
     "--capture",
@@ -49,8 +44,27 @@ _SHOWN = 12
 @click.option(
     "--probe", "probes", metavar="NAME", multiple=True, help="Run only this probe; `all` for all, `none` for none."
 )
+@options.SEEDS
 @click.option(
-    "--seed", "seeds", metavar="N", type=int, multiple=True, help="Generate inputs with this seed (default: 1)."
+    "--family",
+    "families",
+    metavar="NAME",
+    multiple=True,
+    help="Run this input family in every case, in place of those of the plan; `none` for none.",
+)
+@click.option(
+    "--search",
+    "searching",
+    metavar="TIME",
+    help="Look this long, such as 60s or 5m, for a case beyond the plan that fails, and make it small.",
+)
+@click.option(
+    "--search-seed",
+    metavar="N",
+    type=int,
+    default=0,
+    show_default=True,
+    help="Use this seed for what --search draws.",
 )
 @click.option("--against", metavar="REVISION", help="Compare each variant with itself as it was at a git revision.")
 @click.option("--full", is_flag=True, help="Add the cases that the default plan leaves out.")
@@ -78,6 +92,9 @@ def command(
     captures: tuple[str, ...],
     probes: tuple[str, ...],
     seeds: tuple[int, ...],
+    families: tuple[str, ...],
+    searching: str | None,
+    search_seed: int,
     against: str | None,
     full: bool,
     device: planning.Backend,
@@ -92,16 +109,18 @@ def command(
     Options narrow the default plan; a value that no planned case has adds a case. With --shape all, each shape has a
     record of its own, and the worst verdict is the exit code.
     """
+    search_seconds = None if searching is None else seconds_of(searching)
     project = find_project(project_folder)
     shapes = chosen_shapes(project, shape)
     selection = planning.Selection(
-        axes=_axes(contexts, axes),
+        axes=planning.chosen_axes(contexts, axes),
         variants=variants,
         captures=_named(captures),
         probes=_named(probes),
         seeds=seeds,
         full=full,
         against=against,
+        families=_named(families),
     )
     if device == "cuda":
         installed = cuda.require_device().arch
@@ -119,23 +138,72 @@ def command(
     for plan in plans:
         with Progress(plan.shape, plan.audits) as progress:
             record, folder = run(project, plan, out or project.own_runs(), words, on_audit=progress.advance)
-        if as_json:
-            echo_json(_json(record, folder))
-        else:
-            echo(f"shape {plan.shape}\n{_text(record, folder)}\n" if len(plans) > 1 else _text(record, folder))
+        described, text = _json(record, folder), _text(record, folder)
         verdicts.append(record.summary.verdict)
+        if search_seconds is not None:
+            outcome, beyond = _beyond(project, plan, record, search_seconds, search_seed, out, words)
+            verdicts += ["fail"] if beyond else []
+            described["search"] = _search_json(outcome, plan, beyond)
+            text += f"\n{_search_text(outcome, plan, beyond)}"
+        if as_json:
+            echo_json(described)
+        else:
+            echo(f"shape {plan.shape}\n{text}\n" if len(plans) > 1 else text)
     raise click.exceptions.Exit(CODES[worst(verdicts)])
+
+
+def _beyond(
+    project: Project,
+    plan: planning.Plan,
+    record: RunRecord,
+    seconds: float,
+    seed: int,
+    out: Path | None,
+    words: str,
+) -> tuple[SearchOutcome | None, tuple[RunRecord, Path] | None]:
+    """A search after a run without findings, and the record of what it found."""
+    if record.summary.verdict == "fail":
+        return None, None
+    outcome = search(project, plan, seconds, seed)
+    if outcome.case is None:
+        return outcome, None
+    return outcome, run(project, plan_of(plan, outcome.case), out or project.own_runs(), words)
+
+
+def _search_json(
+    outcome: SearchOutcome | None, plan: planning.Plan, beyond: tuple[RunRecord, Path] | None
+) -> dict[str, object] | None:
+    """What a search did, and the command and the record of what it found; None where it was not begun."""
+    if outcome is None:
+        return None
+    return {
+        "tried": outcome.tried,
+        "refused": outcome.refused,
+        "seconds": outcome.seconds,
+        "interrupted": outcome.interrupted,
+        "reproduce": outcome.command(plan.shape, *_on(plan)) if beyond else None,
+        "found": _json(*beyond) if beyond else None,
+    }
+
+
+def _search_text(outcome: SearchOutcome | None, plan: planning.Plan, beyond: tuple[RunRecord, Path] | None) -> str:
+    if outcome is None:
+        return "search: not begun, because the plan has findings"
+    cut = ", interrupted" if outcome.interrupted else ""
+    refused = f", {outcome.refused} more refused" if outcome.refused else ""
+    covered = f"{outcome.tried} cases in {outcome.seconds} s{cut}: {outcome.extent}{refused}"
+    if beyond is None:
+        return f"search: no finding in {covered}"
+    command = outcome.command(plan.shape, *_on(plan))
+    return f"search: found a case that fails, after {covered}\n{_text(*beyond)}\nreproduce {command}"
+
+
+def _on(plan: planning.Plan) -> tuple[str, ...]:
+    return ("--device", "cuda") if plan.backend == "cuda" else ()
 
 
 def _named(names: tuple[str, ...]) -> tuple[str, ...] | None:
     return tuple(name for name in names if name != "none") if names else None
-
-
-def _axes(contexts: tuple[int, ...], axes: tuple[str, ...]) -> dict[str, list[AxisValue]]:
-    chosen: dict[str, list[AxisValue]] = {"context": list(contexts)} if contexts else {}
-    for name, value in planning.axis_values(axes):
-        chosen.setdefault(name, []).append(value)
-    return chosen
 
 
 def _json(record: RunRecord, folder: Path) -> dict[str, object]:
@@ -143,9 +211,34 @@ def _json(record: RunRecord, folder: Path) -> dict[str, object]:
     return {
         "shape": record.plan.shape,
         **msgspec.structs.asdict(record.summary),
+        "cases": len(record.cases),
+        "families": families_run(record),
         "findings": [finding_json(each) for each in findings(record)],
+        "relations": [relation_json(each) for each in related_variants(record)],
         "evidence": str(folder),
         "page": page_name(folder),
+    }
+
+
+def _extent(record: RunRecord) -> str:
+    """How many cases and input families ran, where there are families."""
+    families = families_run(record)
+    if not families:
+        return ""
+    cases = len(record.cases)
+    return f"; {cases} case{'s' if cases > 1 else ''}, {len(families)} input famil{'ies' if families[1:] else 'y'}"
+
+
+def relation_json(found: RelatedVariant) -> dict[str, object]:
+    """How a variant compares with its parent, where it need not leave the same bytes; errors are texts."""
+    return {
+        "variant": found.variant,
+        "parent": found.parent,
+        "relation": found.relation,
+        "verdict": found.verdict,
+        "words": found.sentence,
+        "error": found.errors.mine.text if found.errors else None,
+        "parents_error": found.errors.parents.text if found.errors else None,
     }
 
 
@@ -177,6 +270,7 @@ def _text(record: RunRecord, folder: Path) -> str:
             lines.append(f"{'':13}measured {result.measured.text}, limit {result.limit.text}{where}")
     if len(found) > _SHOWN:
         lines.append(f"... and {len(found) - _SHOWN} more; the report has them all")
+    lines += [f"{'relation':12} {each.sentence}" for each in related_variants(record)[:_SHOWN]]
     if summary.vacuous:
         lines.append(
             f"inconclusive vacuity: no check of this plan can tell a right result from {', '.join(summary.vacuous)}"
@@ -189,9 +283,12 @@ def _text(record: RunRecord, folder: Path) -> str:
         )
         if len(summary.indistinguishable) > _SHOWN:
             lines.append(f"{'':13}... and {len(summary.indistinguishable) - _SHOWN} more")
+    converted = conversions.lines_of(one.converted for one in record.cases)
+    if rounded := "; ".join(line for line in converted if conversions.rounds(line)):
+        lines.append(f"converted    {rounded}")
     lines += [
         f"{summary.verdict}: {summary.passed} passed, {summary.failed} failed, {summary.inconclusive} inconclusive, "
-        f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s",
+        f"of {summary.planned} planned, {summary.ran} ran, in {summary.seconds} s{_extent(record)}",
         record_paths(folder),
     ]
     return "\n".join(lines)

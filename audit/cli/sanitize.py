@@ -18,7 +18,7 @@ from audit.cli.record_paths import page_name, record_paths
 from audit.cli.shapes import chosen_shapes, require_variants
 from audit.cli.terminal import echo, echo_json
 from audit.compile.host import check_arch
-from audit.plan import Backend
+from audit.plan import Backend, chosen_axes
 from audit.project import find_project
 from audit.records.sanitize import TOOLS, SanitizeRecord, Tool, ToolCheck, describe_finding
 from audit.report import pages
@@ -38,6 +38,9 @@ _CANARY_LIMIT = 60.0  # seconds
     "--tool", "tools", type=click.Choice(TOOLS), multiple=True, help="Run only this tool (default: all four)."
 )
 @options.VARIANTS
+@options.CONTEXTS
+@options.AXES
+@options.SEEDS
 @click.option("--case", "cases", metavar="TEXT", multiple=True, help="Run only cases whose name contains TEXT.")
 @options.DEVICE
 @click.option(
@@ -68,6 +71,9 @@ def command(
     shape: str | None,
     tools: tuple[Tool, ...],
     variants: tuple[str, ...],
+    contexts: tuple[int, ...],
+    axes: tuple[str, ...],
+    seeds: tuple[int, ...],
     cases: tuple[str, ...],
     device: Backend,
     arch: str,
@@ -91,7 +97,15 @@ def command(
         require_variants(project, name, variants)
     plans = [
         planning.make_sanitize_plan(
-            project, name, tools=tools, variants=variants, cases=cases, backend=device, time_limit=time_limit
+            project,
+            name,
+            tools=tools,
+            variants=variants,
+            cases=cases,
+            axes=chosen_axes(contexts, axes),
+            seeds=seeds,
+            backend=device,
+            time_limit=time_limit,
         )
         for name in shapes
     ]

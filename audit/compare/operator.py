@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from audit.compare.signature import Signature, signature_of
 from audit.compare.sizes import Room, extents
 from audit.compare.values import Values, checked
 from audit.errors import PlanError, ProjectError
+from audit.relations import Bitwise, NoWorse, Relation
 from audit.report.pair_figures import NEW, OLD
 from audit.spec import Arg, Array, Buffer, Case, Inputs, Launch, Operator, Reference, Source, Variant
 
@@ -48,6 +50,7 @@ class Comparison(msgspec.Struct, frozen=True):
     hooks: Hooks
     outputs: dict[str, Room] = {}
     workspaces: dict[str, Room] = {}
+    relation: Relation = Bitwise()
 
 
 def compared(order: Comparison) -> Operator:
@@ -83,11 +86,16 @@ def compared(order: Comparison) -> Operator:
         )
     variants = [
         _variant(order, order.old, signatures[OLD], values, None),
-        _variant(order, order.new, signatures[NEW], values, OLD),
+        replace(_variant(order, order.new, signatures[NEW], values, OLD), relation=order.relation),
     ]
     _require_two_kernels(order, variants, sample)
     made.clear()  # a case reads its own files, which its record keeps
     references = _references(order, buffers, values)
+    if isinstance(order.relation, NoWorse) and not references:
+        raise PlanError(
+            f"--relation no-worse: expected a function reference(inputs) in {order.hooks.file.name}, which gives the "
+            "results in f64, but there is none; add it"
+        )
     return Operator(
         name,
         axes=(),

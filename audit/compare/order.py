@@ -12,6 +12,7 @@ from audit.compare.operator import ComparedKernel, Comparison
 from audit.compare.preprocess import preprocess
 from audit.compare.sizes import rooms
 from audit.errors import PlanError
+from audit.relations import Bitwise, relation_from, relation_text
 from audit.report.pair_figures import NEW, OLD
 
 
@@ -51,6 +52,7 @@ def comparison(options: Mapping[str, Any]) -> Comparison:
         load_hooks(root, options["hooks"]),
         rooms("--output", options["outputs"]),
         rooms("--workspace", options["workspaces"]),
+        relation_from(options["relation"] or relation_text(Bitwise())),
     )
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from audit.checks.difference import amount, ulp_text
+from audit.checks.relation import LESS, SAME
 from audit.checks.result import Verdict
 from audit.records.run import CheckFinding, RunRecord, findings
 from audit.records.sanitize import SanitizeRecord
 from audit.report.pair_figures import NEW, OLD, KernelError, kernel_errors
 
 _SHOWN = 12
+COMPARING = ("bytes", "relation")
 
 
 def describe_comparison(record: RunRecord, session: SanitizeRecord | None, verdict: Verdict) -> str:
@@ -37,7 +39,7 @@ def _however(record: RunRecord, session: SanitizeRecord | None) -> str:
     named = dict.fromkeys(
         f"{one.audit.variant} fails {one.result.check}"
         for one in failed
-        if one.result.check not in ("bytes", "completion", "identity")
+        if one.result.check not in (*COMPARING, "completion", "identity")
     )
     if session and session.summary.verdict == "fail":
         named["the sanitizers found a fault"] = None
@@ -48,7 +50,7 @@ def _findings(record: RunRecord) -> Iterator[str]:
     """What was found beside other bytes: each check of each kernel once, with its first case."""
     found: dict[tuple[str, str], list[CheckFinding]] = {}
     for one in findings(record):
-        if one.result.check != "bytes":
+        if one.result.check not in COMPARING:
             found.setdefault((one.result.check, one.audit.variant), []).append(one)
     for each in list(found.values())[:_SHOWN]:
         first = each[0]
@@ -60,11 +62,11 @@ def _findings(record: RunRecord) -> Iterator[str]:
 
 
 def _sentence(record: RunRecord) -> str:
-    """Whether the new kernel left the bytes of the old one, over all cases."""
+    """Whether the new kernel left the bytes of the old one, or what the relation permits, over all cases."""
     total = len(record.plan.cases)
     cases = f"{total} case{'s' if total != 1 else ''}"
     results = [(audit.case, one) for audit in record.audits if audit.variant == NEW for one in audit.results]
-    compared = [(case, result) for case, result in results if result.check == "bytes"]
+    compared = [(case, result) for case, result in results if result.check in COMPARING]
     wrong = [(case, result) for case, result in compared if result.verdict == "fail"]
     if wrong:
         largest = [one for _, result in wrong for one in result.largest]
@@ -77,6 +79,16 @@ def _sentence(record: RunRecord) -> str:
         )
     if any(result.check == "identity" and result.verdict == "fail" for _, result in results):
         return f"{NEW} is {OLD}: the same machine code, launched in the same way, so nothing was compared"
+    other = [(case, result) for case, result in compared if result.verdict == "pass" and result.largest]
+    if compared and all(result.verdict == "pass" for _, result in compared) and other:
+        largest = [one for _, result in other for one in result.largest]
+        in_cases = f"in {len({case for case, _ in other})} of {cases}"
+        errors = [one for _, result in other for one in result.errors]
+        verdicts = [SAME if one.as_accurate else LESS for one in errors]
+        words = (LESS if LESS in verdicts else SAME) if verdicts else "not the same"
+        names = " and ".join(dict.fromkeys(one.buffer for one in largest))
+        relation = next(variant.relation for variant in record.plan.variants if variant.name == NEW)
+        return f"{names} differs from {OLD} {in_cases}, {amount(largest)}, as {relation} permits: {words}"
     if compared and all(result.verdict == "pass" for _, result in compared):
         return f"every byte is that of {OLD}, in {cases}"
     stopped = dict.fromkeys(

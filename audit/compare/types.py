@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from audit.compare.parameters import Parameter
+from audit.formats import FLOATS
 from audit.spec import DTYPES
 
 _DTYPES: Mapping[str, str] = {
@@ -52,12 +53,7 @@ def element_of(parameter: Parameter, array: Any = None) -> Element:
     known = given is not None and next((name for name, kind in DTYPES.items() if kind == given), "")
     if known and not stated[0]:
         return Element(known, 1)
-    if (
-        known
-        and stated[0] in _RAW
-        and DTYPES[known].kind == "f"
-        and DTYPES[known].itemsize == DTYPES[stated[0]].itemsize
-    ):
+    if known and stated[0] in _RAW and DTYPES[known] in FLOATS and DTYPES[known].itemsize == DTYPES[stated[0]].itemsize:
         return Element(known, stated[1])
     return Element(*stated)
 

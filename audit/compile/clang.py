@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -13,8 +13,11 @@ import msgspec
 from audit import processes
 from audit.compile import headers
 from audit.compile.compiler import TIME_LIMIT, first_errors, require_compiler_end
+from audit.compile.device_order import include_folders
 from audit.compile.device_sources import leave_out_host_code
 from audit.compile.headers import HeaderSearch
+from audit.compile.program import SourceUnit
+from audit.compile.source_words import host_folders, host_standard, is_contracted
 from audit.compile.sources import PORTABLE
 from audit.compile.toolkit import cuda_headers, headers_version
 from audit.errors import CompileError, ToolMissing
@@ -30,7 +33,7 @@ _ANSWER_LIMIT = 60.0  # seconds, for a question about itself
 _INSTALL = "install it (Debian, Ubuntu: `apt-get install clang-22`, or another release from 19 on)"
 # ptxas fuses a * b + c by default; IEEE's operations, as written, are what a CPU can show to be right.
 _LANGUAGE = (
-    "-x", "cuda", "--cuda-device-only", "-S", "-O1", "-gline-directives-only", "-std=c++17", "-ffp-contract=off",
+    "-x", "cuda", "--cuda-device-only", "-S", "-O1", "-gline-directives-only",
     "-nocudainc", "-nocudalib", "-Wno-unknown-cuda-version",
     "-Xclang", "-target-feature", "-Xclang", "+ptx86", "-Xclang", "-target-sdk-version=12.8", "-fno-caret-diagnostics",
     "-ferror-limit=5", "-fwrapv", "-fno-strict-aliasing",
@@ -126,27 +129,23 @@ def _with_effects(text: str) -> str:
 
 
 def compile_to_ptx(
-    clang: Clang,
-    tree: Path,
-    source: str,
-    files: Sequence[str],
-    entries: Sequence[str],
-    *,
-    arch: str,
-    defines: Mapping[str, str],
+    clang: Clang, tree: Path, root: Path, unit: SourceUnit, files: Sequence[str], entries: Sequence[str], arch: str
 ) -> str:
-    """The PTX of `source` in `tree`, whose files are `files`, with a table that names `entries`.
+    """The PTX of a unit whose `files`, the source first, lie in `tree`, with tables that name `entries` and constants.
 
-    Raises CompileError for the source.
+    `root` is the project's folder. Raises CompileError for the source.
     """
-    (tree / MAIN).write_text(_main(source, entries))
+    (tree / MAIN).write_text(_main((files[0], *unit.also), entries, unit.constants))
     (tree / headers.STUBS).mkdir(exist_ok=True)
     words = (
         *_LANGUAGE,
+        *(host_standard(unit.words) or ("-std=c++17",)),
+        f"-ffp-contract={'fast' if is_contracted(unit.words) else 'off'}",
         f"--cuda-gpu-arch={arch}",
         f"-fdebug-prefix-map={tree}=.",
         f"-ffile-prefix-map={tree}/=",
-        *(f"-D{name}={value}" for name, value in defines.items()),
+        *host_folders(include_folders(unit.words), tree, root),
+        *(f"-D{name}={value}" for name, value in unit.defines.items()),
     )
     search = HeaderSearch(tree)
     try:
@@ -191,20 +190,26 @@ def _compile(clang: Clang, tree: Path, words: Sequence[str], search: HeaderSearc
             raise CompileError((first_errors(log) or f"clang ended with {done.code}") + search.remark())
 
 
-def _main(source: str, entries: Sequence[str]) -> str:
-    """The translation unit: the source, then what the entries are called and what their parameters are."""
+def _main(sources: Sequence[str], entries: Sequence[str], constants: Sequence[str]) -> str:
+    """The translation unit: the sources, then what the entries are called and what their parameters are."""
     lines = [
-        f'#include "{source}"',
+        *(f'#include "{source}"' for source in sources),
         "#include <kernel_audit_entries.h>",
         '#line 1 "the list of entries"',
         *_tables(entries),
+        '#line 1 "the list of constants"',
     ]
+    for number, name in enumerate(constants):
+        lines.append(
+            f"{_TABLE} kernel_audit_constant_{number}[] = {{(const void*)&::{name}, (const void*)sizeof(::{name})}};"
+        )
     return "\n".join(lines) + "\n"
+
+
+_TABLE = 'extern "C" __device__ __attribute__((used)) const void*'
 
 
 def _tables(entries: Sequence[str]) -> Iterator[str]:
     for number, entry in enumerate(entries):
-        yield (
-            f'extern "C" __device__ __attribute__((used)) const void* kernel_audit_entry_{number}[] = '
-            f"{{(const void*)kernel_audit::Entry<{entry}>::function, kernel_audit::Entry<{entry}>::parameters}};"
-        )
+        made = f"kernel_audit::Entry<{entry}>"
+        yield f"{_TABLE} kernel_audit_entry_{number}[] = {{(const void*){made}::function, {made}::parameters}};"

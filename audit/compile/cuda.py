@@ -22,7 +22,9 @@ from audit.compile.device_sources import device_sources
 from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256, sha256_of_file
 from audit.compile.machine_code import cubin_digests
 from audit.compile.nvcc import compile_by_nvcc
+from audit.compile.source_words import has_fast_math, is_contracted
 from audit.compile.sources import PORTABLE
+from audit.compile.unset_constants import unset_constants
 from audit.errors import CompileError, MachineError, PlanError, ToolMissing
 from audit.scratch import scratch_folder
 
@@ -35,20 +37,22 @@ def compile_cubin(
     arch: str = "sm_90",
     defines: Mapping[str, str] = {},
     flags: Sequence[str] = (),
+    also: Sequence[str] = (),
     line_info: bool = False,
 ) -> CubinBuild:
     """Compile `source` (a path, absolute or relative to `root`) with the kernels `entries` for one architecture.
 
-    `flags` are words for nvcc. `line_info` lets a sanitizer name lines of the source; it changes no instruction. The
+    `flags` are words for nvcc, `also` further sources of the unit.
+    `line_info` lets a sanitizer name lines of the source; it changes no instruction. The
     compiler reads a copy of the bytes that the identity records. Raises ProjectError or CompileError for the source,
     ToolMissing if there is neither nvcc nor NVRTC.
     """
     entries = checked_entries(entries)
     if not re.fullmatch(r"sm_\d{2,3}[af]?", arch):
         raise PlanError(f"--arch: expected a real architecture such as sm_90, but got {arch!r}")
-    files = device_sources(root, source, include_folders(flags))
+    files = device_sources(root, source, include_folders(flags), also)
     first = next(iter(files))
-    order = DeviceOrder(first, entries, arch, dict(defines), tuple(flags), line_info, tuple(files))
+    order = DeviceOrder(first, entries, arch, dict(defines), tuple(flags), line_info, tuple(files), tuple(also))
     with scratch_folder() as tree:
         for file, content in files.items():
             (tree / file).parent.mkdir(parents=True, exist_ok=True)
@@ -84,6 +88,9 @@ def compile_cubin(
         stubs=compiled.stubs,
         host_code=compiled.host_code,
         machine_code=cubin_digests(compiled.cubin, symbols),
+        contracted=is_contracted(flags),
+        fast_math=has_fast_math(flags),
+        unset_constants=unset_constants(content.decode(errors="replace") for content in files.values()),
     )
     return CubinBuild(compiled.cubin, symbols, identity)
 

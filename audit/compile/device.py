@@ -9,6 +9,7 @@ from pathlib import Path
 from audit.compile.cubin_build import CubinBuild
 from audit.compile.cuda import compile_cubin
 from audit.compile.gpu_file import load_machine
+from audit.compile.source_words import nvcc_words
 from audit.errors import PlanError
 from audit.spec import Binary, Machine, Variant
 
@@ -30,8 +31,9 @@ def build_device(
     if isinstance(code, Machine):
         return load_machine(root, code, entries, arch)
     defines = tuple(code.defines.items())
-    with _turns.setdefault((root, code.path, defines, code.flags, entries, arch, line_info), threading.Lock()):
-        return _compiled(root, code.path, defines, code.flags, entries, arch, line_info)
+    what = (root, code.path, defines, nvcc_words(code), code.also, entries, arch, line_info)
+    with _turns.setdefault(what, threading.Lock()):
+        return _compiled(*what)
 
 
 @lru_cache(maxsize=64)
@@ -40,8 +42,11 @@ def _compiled(
     path: str,
     defines: tuple[tuple[str, str], ...],
     flags: tuple[str, ...],
+    also: tuple[str, ...],
     entries: tuple[str, ...],
     arch: str,
     line_info: bool,
 ) -> CubinBuild:
-    return compile_cubin(root, root / path, entries, arch=arch, defines=dict(defines), flags=flags, line_info=line_info)
+    return compile_cubin(
+        root, root / path, entries, arch=arch, defines=dict(defines), flags=flags, also=also, line_info=line_info
+    )

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from audit.compile.rewrite import quoted
+
 MAIN = "kernel_audit_main.cu"
 """The file that includes the source, so that its own entries can be named below it."""
 PTX = "kernel_audit_main.ptx"
@@ -27,6 +29,7 @@ class DeviceOrder(msgspec.Struct, frozen=True):
     flags: tuple[str, ...] = ()  # the declared ones, for nvcc
     line_info: bool = False
     files: tuple[str, ...] = ()  # all of the project's in the folder
+    also: tuple[str, ...] = ()  # further sources of the unit
 
     @property
     def code_arch(self) -> str:
@@ -49,6 +52,11 @@ class DeviceOrder(msgspec.Struct, frozen=True):
             *declared,
             *(f"-D{key}={value}" for key, value in self.defines.items()),
         )
+
+    @property
+    def included(self) -> str:
+        """The lines that include every source of the unit."""
+        return "".join(f"#include {quoted(name)}\n" for name in (self.source, *self.also))
 
     @property
     def expressions(self) -> tuple[str, ...]:

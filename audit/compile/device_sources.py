@@ -20,22 +20,19 @@ from audit.errors import ProjectError
 _INCLUDE = re.compile(r"#\s*include(?:_next)?\s*(?P<open>[<\"])(?P<name>[^>\"\n]+)[>\"]")
 
 
-def device_sources(root: Path, source: Path, folders: Sequence[str]) -> dict[str, bytes]:
+def device_sources(root: Path, source: Path, folders: Sequence[str], also: Sequence[str] = ()) -> dict[str, bytes]:
     """Path relative to `root` (with `/`) -> content, the source first.
 
     A quoted name is searched beside the file that includes it, in `root` and in `folders`; a name in angle brackets in
-    `folders` only. Raises ProjectError for a source that is missing or outside of `root`, and for an include that
+    `folders` only. `also` are further sources.
+    Raises ProjectError for a source that is missing or outside of `root`, and for an include that
     leaves it.
     """
     root = root.resolve()
-    first = _inside(root, root / source)
-    if first is None:
-        raise ProjectError(f"source {source}: outside the project's root {root}; move the file into the project")
-    if not first.is_file():
-        raise ProjectError(f"source {source}: no such file in {root}; correct the variant's Source")
+    given = [_existing(root, source), *(_existing(root, each) for each in also)]
     searched = [place for folder in folders if (place := _inside(root, root / folder)) is not None]
     contents: dict[str, bytes] = {}
-    pending = [first]
+    pending = given[::-1]
     while pending:
         path = pending.pop()
         name = path.relative_to(root).as_posix()
@@ -48,6 +45,15 @@ def device_sources(root: Path, source: Path, folders: Sequence[str]) -> dict[str
         ]
         pending += reversed([each for each in found if each is not None])
     return contents
+
+
+def _existing(root: Path, source: Path | str) -> Path:
+    found = _inside(root, root / source)
+    if found is None:
+        raise ProjectError(f"source {source}: outside the project's root {root}; move the file into the project")
+    if not found.is_file():
+        raise ProjectError(f"source {source}: no such file in {root}; correct the variant's Source")
+    return found
 
 
 def leave_out_host_code(tree: Path, names: Sequence[str], entries: Sequence[str]) -> None:

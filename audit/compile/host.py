@@ -16,6 +16,7 @@ import msgspec
 from audit.compile.cache import cached_folder, default_cache
 from audit.compile.clang import find_clang
 from audit.compile.compiler import Compiler, find_compiler
+from audit.compile.device_order import include_folders
 from audit.compile.host_code import without_host_code
 from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256
 from audit.compile.instrumentation import Sanitizer, find_instrumentation
@@ -27,6 +28,7 @@ from audit.compile.program import (
     PROGRAM,
     TARGETS,
     HostBuild,
+    SourceUnit,
     Target,
     Toolchain,
     check_arch,
@@ -34,7 +36,15 @@ from audit.compile.program import (
 )
 from audit.compile.ptx_build import build_by_clang
 from audit.compile.rewrite import quoted, rewrite
+from audit.compile.source_words import (
+    has_fast_math,
+    host_contraction,
+    host_folders,
+    host_standard,
+    is_contracted,
+)
 from audit.compile.sources import PORTABLE, SIMT, decoded, foreign_includes, project_sources
+from audit.compile.unset_constants import unset_constants
 from audit.errors import CompileError, PlanError
 
 FRONT_END = "KERNEL_AUDIT_CPU_FRONT_END"
@@ -50,28 +60,33 @@ def build_host(
     *,
     arch: str = "sm_90",
     defines: Mapping[str, str] = {},
+    words: Sequence[str] = ("-fmad=false",),
+    also: Sequence[str] = (),
+    constants: Sequence[str] = (),
     cache: Path | None = None,
     sanitizer: Sanitizer = "",
 ) -> HostBuild:
     """Build `source` (a path, absolute or relative to `root`) with the kernels `entries`, or return the cached build.
 
-    An entry is a C++ expression, `softmax` or `splits<6, 256>`; a launch refers to it by its position. Host code that
-    does not compile here is left out (`host_code.py`). $KERNEL_AUDIT_CPU_FRONT_END chooses the front end, `gcc` or
-    `clang`; without it clang reads what g++ cannot. Raises ProjectError or CompileError for the source, ToolMissing for
-    the machine, PlanError for an unknown `arch` or front end.
+    An entry is a C++ expression, `softmax` or `splits<6, 256>`; a launch refers to it by its position. `constants` are
+    the variables that launches fill, `words` what a source declares for nvcc, `also` further sources of the unit.
+    Host code that does not compile here is left out (`host_code.py`). $KERNEL_AUDIT_CPU_FRONT_END chooses the front
+    end, `gcc` or `clang`; without it clang reads what g++ cannot. Raises ProjectError or CompileError for the source,
+    ToolMissing for the machine, PlanError for an unknown `arch` or front end.
 
     A program for a sanitizer reports lines of the source. Run it as `audit.sanitize.host.tools` does.
     """
+    unit = SourceUnit(source, dict(defines), tuple(words), tuple(also), tuple(constants))
     chosen = _chosen_front_end()
     if chosen == "clang":
-        return build_by_clang(root, source, entries, arch=arch, defines=defines, cache=cache, sanitizer=sanitizer)
+        return build_by_clang(root, unit, entries, arch=arch, cache=cache, sanitizer=sanitizer)
     try:
-        return _build_by_gcc(root, source, entries, arch, defines, cache, sanitizer)
+        return _build_by_gcc(root, unit, entries, arch, cache, sanitizer)
     except CompileError as error:
         if chosen == "gcc" or find_clang() is None:
             raise
         try:
-            return build_by_clang(root, source, entries, arch=arch, defines=defines, cache=cache, sanitizer=sanitizer)
+            return build_by_clang(root, unit, entries, arch=arch, cache=cache, sanitizer=sanitizer)
         except CompileError as refusal:
             through_ptx = f"\n(through PTX: {refusal})" if "not supported on the CPU" in str(refusal) else ""
             raise CompileError(f"{error}{through_ptx}") from None
@@ -87,20 +102,16 @@ def _chosen_front_end() -> str:
 
 
 def _build_by_gcc(
-    root: Path,
-    source: Path,
-    entries: Sequence[str],
-    arch: str,
-    defines: Mapping[str, str],
-    cache: Path | None,
-    sanitizer: Sanitizer,
+    root: Path, unit: SourceUnit, entries: Sequence[str], arch: str, cache: Path | None, sanitizer: Sanitizer
 ) -> HostBuild:
     entries = checked_entries(entries)
     check_arch(arch)
-    files = project_sources(root, source)
+    words, also, constants = unit.words, unit.also, unit.constants
+    folders = include_folders(words)
+    files = project_sources(root, unit.path, folders, also)
     texts = {name: decoded(content) for name, content in files.items()}
-    rewritten = _rewritten(texts)
-    without_host = _rewritten(_device_texts(tuple(texts.items()), entries))
+    rewritten = _rewritten(texts, folders)
+    without_host = _rewritten(_device_texts(tuple(texts.items()), entries), folders)
     compiler = find_compiler()
     tools = Toolchain(compiler, find_instrumentation(compiler, sanitizer))
     cache = (cache or default_cache()).resolve()
@@ -108,7 +119,9 @@ def _build_by_gcc(
         *tools.kernel_flags,
         f"-DSIMT_ARCH={TARGETS[arch].model}",
         f"-D__CUDA_ARCH__={arch.removeprefix('sm_')}0",
-        *(f"-D{key}={value}" for key, value in defines.items()),
+        *host_standard(words),
+        *host_contraction(words),
+        *(f"-D{key}={value}" for key, value in unit.defines.items()),
     )
     parts = {
         "backend": "host",
@@ -119,7 +132,9 @@ def _build_by_gcc(
         "entries": entries,
         "sources": {name: sha256(content) for name, content in files.items()},
         "rewritten": (rewritten, without_host),
-        "program": _program(next(iter(files)), entries, arch),
+        "program": _program((next(iter(files)), *also), entries, arch, constants),
+        "folders": folders,
+        "fast_math": has_fast_math(words),
         "runtime": runtime_hashes(),
     }
     key = build_key(parts)
@@ -128,7 +143,8 @@ def _build_by_gcc(
         objects = tools.runtime_objects(cache)
 
         def compile_texts(chosen: Mapping[str, str]) -> None:
-            _compile(compiler, flags, chosen, str(parts["program"]), root.resolve(), folder)
+            program = str(parts["program"])
+            _compile(compiler, flags, folders, chosen, program, root.resolve(), folder)
             tools.link(folder, objects, root.resolve())
 
         try:
@@ -150,6 +166,9 @@ def _build_by_gcc(
             binary_sha256=sha256(content),
             binary_fnv=fnv1a64(content),
             machine_code=program_digests((folder / KERNEL).read_bytes(), entries, files),
+            contracted=is_contracted(words),
+            fast_math=has_fast_math(words),
+            unset_constants=unset_constants(texts.values()),
         )
         (folder / KERNEL).unlink()
         (folder / IDENTITY).write_bytes(msgspec.json.encode(identity))
@@ -164,18 +183,22 @@ def _device_texts(texts: tuple[tuple[str, str], ...], entries: tuple[str, ...]) 
     return without_host_code(dict(texts), entries)
 
 
-def _rewritten(texts: Mapping[str, str]) -> dict[str, str]:
-    foreign, macros = foreign_includes(texts), bounds_macros(texts.values())
+def _rewritten(texts: Mapping[str, str], folders: Sequence[str]) -> dict[str, str]:
+    foreign, macros = foreign_includes(texts, folders), bounds_macros(texts.values())
     return {name: rewrite(text, name, foreign[name], macros) for name, text in texts.items()}
 
 
-def _program(source: str, entries: Sequence[str], arch: str) -> str:
+def _program(sources: Sequence[str], entries: Sequence[str], arch: str, constants: Sequence[str]) -> str:
     """The translation unit: the source, then the table of its kernels."""
     table = ",\n".join(f"  KernelOf<{entry}>::named({quoted(entry)})" for entry in entries)
+    included = "".join(f"#include {quoted(source)}\n" for source in sources)
+    filled = "".join(f"  variable_named({quoted(name)}, ::{name}),\n" for name in constants)
     return (
-        f"#include <cuda_runtime.h>\n#include {quoted(source)}\n#include <simt_kernel.h>\n"
+        f"#include <cuda_runtime.h>\n{included}#include <simt_kernel.h>\n"
         f'#line 1 "the list of entries"\nnamespace simt {{\nextern const Kernel kernels[] = {{\n{table}}};\n'
         f"extern const unsigned kernel_count = {len(entries)};\n"
+        f'#line 1 "the list of constants"\nextern const Variable variables[] = {{\n{filled}  {{}}}};\n'
+        f"extern const unsigned variable_count = {len(constants)};\n"
         f"extern const Target target = {{{quoted(arch)}, {TARGETS[arch].shared_limit}}};\n}}\n"
     )
 
@@ -183,6 +206,7 @@ def _program(source: str, entries: Sequence[str], arch: str) -> str:
 def _compile(
     compiler: Compiler,
     flags: Sequence[str],
+    folders: Sequence[str],
     rewritten: Mapping[str, str],
     program: str,
     root: Path,
@@ -195,7 +219,7 @@ def _compile(
         path.write_text(text, encoding="utf-8", newline="")
     main = folder / "program.cc"
     main.write_text(program)
-    includes = [f"-iquote{tree}", f"-I{SIMT / 'include'}", f"-I{PORTABLE}"]
+    includes = [f"-iquote{tree}", *host_folders(folders, tree, root), f"-I{SIMT / 'include'}", f"-I{PORTABLE}"]
     # The working directory is the project's root, so that the compiler shows lines of the original source.
     compiler.run(
         [

@@ -49,6 +49,9 @@ class BuildIdentity(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     code: CodeRecord | None = None  # of a cubin
     stubs: tuple[str, ...] = ()  # headers that nobody has here, for which empty files stood in
     host_code: bool = True  # False: a compiler for the device had to leave the host code out
+    contracted: bool | None = None  # whether a multiplication and an addition may be fused; None: older records
+    fast_math: bool = False  # whether --use_fast_math was declared
+    unset_constants: tuple[str, ...] = ()  # `__constant__` variables of the source without an initialiser
     machine_code: dict[str, str] = {}  # entry -> sha256 of the instructions and constants that it runs; may lack some
 
 

@@ -15,7 +15,6 @@ from audit.compile.device_order import MAIN, PTX, Compiled, DeviceOrder
 from audit.compile.device_sources import leave_out_host_code
 from audit.compile.headers import HeaderSearch
 from audit.compile.messages import compiler_errors
-from audit.compile.rewrite import quoted
 from audit.compile.sources import PORTABLE
 from audit.errors import CompileError, ToolMissing
 
@@ -81,7 +80,7 @@ def _main(order: DeviceOrder) -> str:
     """The source; below it a table makes nvcc instantiate the templates, and lists the entries' names in the PTX."""
     table = "".join(f"  (void*)({entry}),\n" for entry in order.expressions)
     listed = f"__device__ void* const volatile {_TABLE}[] = {{\n{table}}};\n" if table else ""
-    return f"#include {quoted(order.source)}\n{listed}"
+    return f"{order.included}{listed}"
 
 
 def _run(nvcc: Path, tree: Path, order: DeviceOrder, search: HeaderSearch, step: Sequence[str]) -> Attempt:

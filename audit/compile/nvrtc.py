@@ -23,7 +23,6 @@ from audit.compile.device_order import MAIN, Compiled, DeviceOrder, Refusal
 from audit.compile.device_sources import leave_out_host_code
 from audit.compile.headers import HeaderSearch
 from audit.compile.messages import compiler_errors
-from audit.compile.rewrite import quoted
 from audit.compile.sources import PORTABLE
 from audit.compile.toolkit import cuda_headers, headers_version
 from audit.errors import CompileError, ToolMissing
@@ -150,7 +149,7 @@ def nvrtc_words(words: tuple[str, ...]) -> list[str]:
 
 
 def _attempt(nvrtc: Any, tree: Path, order: DeviceOrder, options: list[str]) -> Product:
-    source = f'#include "{_PRELUDE}"\n#include {quoted(order.source)}\n'
+    source = f'#include "{_PRELUDE}"\n{order.included}'
     # NVRTC looks for quoted includes in the folder of this name first.
     result, program = nvrtc.nvrtcCreateProgram(source.encode(), str(tree / MAIN).encode(), 0, None, None)
     _require(nvrtc, result, "nvrtcCreateProgram")

@@ -58,6 +58,16 @@ def check_arch(arch: str) -> Target:
     return TARGETS[arch]
 
 
+class SourceUnit(msgspec.Struct, frozen=True):
+    """A translation unit as a variant declares it: `audit.spec.Source` has the meaning of each field."""
+
+    path: Path
+    defines: dict[str, str] = {}
+    words: tuple[str, ...] = ("-fmad=false",)
+    also: tuple[str, ...] = ()
+    constants: tuple[str, ...] = ()  # variables that launches fill
+
+
 class Toolchain(msgspec.Struct, frozen=True):
     """The C++ compiler, and how a sanitizer wants programs compiled and linked."""
 

@@ -12,7 +12,9 @@ import audit.ptx
 from audit.compile.cache import cached_folder, default_cache
 from audit.compile.clang import Clang, compile_to_ptx, require_clang
 from audit.compile.compiler import find_compiler
+from audit.compile.device_order import include_folders
 from audit.compile.device_sources import device_sources
+from audit.compile.gpu_file import is_ptx, kernel_of
 from audit.compile.identity import BuildIdentity, build_key, checked_entries, fnv1a64, sha256
 from audit.compile.instrumentation import Sanitizer, find_instrumentation
 from audit.compile.machine_code import program_digests
@@ -22,32 +24,35 @@ from audit.compile.program import (
     PROGRAM,
     TARGETS,
     HostBuild,
+    SourceUnit,
     Toolchain,
     check_arch,
     runtime_hashes,
 )
 from audit.compile.rewrite import quoted
-from audit.compile.sources import SIMT, read_source
+from audit.compile.source_words import has_fast_math, is_contracted
+from audit.compile.sources import SIMT, decoded, read_source
+from audit.compile.unset_constants import unset_constants
 from audit.errors import CompileError, ProjectError
-from audit.ptx.parse import parse_module
+from audit.ptx.parse import parse_module, producer_of
 from audit.ptx.syntax import Module, Symbol
-from audit.ptx.translate import EntryPoint, kernel_table, translate
+from audit.ptx.translate import EntryPoint, FilledVariable, kernel_table, translate, variable_table
+from audit.spec import Machine
 
 _MODULE = "module.ptx"
-_KINDS = ("pointer", "i32", "u32", "i64", "u64", "f32", "f64", "unsupported")
+_KINDS = ("pointer", "i32", "u32", "i64", "u64", "f32", "f64", "bytes")
 
 
 def build_by_clang(
     root: Path,
-    source: Path,
+    unit: SourceUnit,
     entries: Sequence[str],
     *,
     arch: str = "sm_90",
-    defines: Mapping[str, str] = {},
     cache: Path | None = None,
     sanitizer: Sanitizer = "",
 ) -> HostBuild:
-    """Build a CUDA source through PTX, or return the cached build. The arguments are those of `build_host`.
+    """Build a CUDA source through PTX, or return the cached build. An entry is a C++ expression, as in `build_host`.
 
     Raises what `build_host` raises; ToolMissing also without clang or CUDA's headers.
     """
@@ -55,63 +60,89 @@ def build_by_clang(
     check_arch(arch)
     clang = require_clang()
     cache = (cache or default_cache()).resolve()
-    files = device_sources(root, source, ())
-    ptx = _ptx(clang, files, entries, arch, defines, cache)
-    name = next(iter(files))
+    files = device_sources(root, unit.path, include_folders(unit.words), unit.also)
+    ptx = _ptx(clang, root, unit, files, entries, arch, cache)
 
-    def entry_points(module: Module) -> list[EntryPoint]:
-        return [_entry_point(module, number, entry) for number, entry in enumerate(entries)]
+    def table(module: Module) -> ProgramTable:
+        points = tuple(_entry_point(module, number, entry) for number, entry in enumerate(entries))
+        return ProgramTable(points, tuple(_constant(module, *each) for each in enumerate(unit.constants)))
 
-    return _build(
-        root, name, files, entries, ptx, entry_points, f"clang: {clang.identity}, {arch}", arch, cache, sanitizer
+    record = Provenance(
+        next(iter(files)),
+        {name: sha256(content) for name, content in files.items()},
+        f"clang: {clang.identity}, {arch}",
+        is_contracted(unit.words),
+        has_fast_math(unit.words),
+        unset_constants(decoded(content) for content in files.values()),
     )
+    return _build(root, record, entries, ptx, table, arch, cache, sanitizer)
 
 
-def build_ptx_file(
+def build_ptx(
     root: Path,
-    path: Path,
-    entries: Mapping[str, str],
+    code: Machine,
+    entries: Sequence[str],
     *,
     arch: str = "sm_90",
     cache: Path | None = None,
     sanitizer: Sanitizer = "",
 ) -> HostBuild:
-    """Build a PTX file that the project brings. `entries` maps names in launches to names in the file.
+    """Build a PTX file that the project brings, with the kernels `entries`, as `load_machine` names them.
 
-    The record names the compiler that the file's first comment names. Raises CompileError for what the CPU does not
-    support, ProjectError if the file is missing.
+    The record names the compiler that the file's first comment names. Raises CompileError for a file that is no PTX or
+    that the CPU does not support, ProjectError if the file or a kernel is missing.
     """
     check_arch(arch)
-    full = root / path
-    if not full.is_file():
-        raise ProjectError(f"{path}: no such file in {root}; correct the variant's Machine")
-    name = full.resolve().relative_to(root.resolve()).as_posix()
-    content = read_source(full, name)
+    path = (root / code.path).resolve()
+    if not path.is_relative_to(root.resolve()) or not path.is_file():
+        raise ProjectError(f"Machine({code.path!r}): no such file in {root}; correct the variant's Machine")
+    content = read_source(path, code.path)
+    if not is_ptx(content):
+        raise CompileError(f"{code.path}: this is compiled GPU code, which a CPU cannot run; use --device cuda")
     text = content.decode(errors="replace")
 
-    def entry_points(_module: Module) -> list[EntryPoint]:
-        return [EntryPoint(entry, symbol) for entry, symbol in entries.items()]
+    def table(module: Module) -> ProgramTable:
+        kernels = [function.name for function in module.functions.values() if function.is_entry and function.body]
+        return ProgramTable(tuple(EntryPoint(entry, kernel_of(code, entry, kernels)) for entry in entries), ())
 
     cache = (cache or default_cache()).resolve()
-    producer = parse_module(text).producer or "an unnamed compiler"
-    return _build(
-        root, name, {name: content}, tuple(entries), text, entry_points, f"PTX of: {producer}", arch, cache, sanitizer
-    )
+    producer = producer_of(text) or "an unnamed compiler"
+    record = Provenance(code.path, {code.path: sha256(content)}, f"PTX of: {producer}")
+    return _build(root, record, tuple(entries), text, table, arch, cache, sanitizer)
+
+
+class ProgramTable(msgspec.Struct, frozen=True):
+    """The kernels of a program, and the variables that launches fill: name in launches, symbol, bytes."""
+
+    entries: tuple[EntryPoint, ...]
+    constants: tuple[FilledVariable, ...]
+
+
+class Provenance(msgspec.Struct, frozen=True):
+    """Where a program's PTX comes from, as its record says it."""
+
+    source: str
+    sources: dict[str, str]
+    front_end: str
+    contracted: bool = False
+    fast_math: bool = False
+    unset_constants: tuple[str, ...] = ()
 
 
 def _ptx(
     clang: Clang,
+    root: Path,
+    unit: SourceUnit,
     files: Mapping[str, bytes],
     entries: tuple[str, ...],
     arch: str,
-    defines: Mapping[str, str],
     cache: Path,
 ) -> str:
     """clang's PTX, kept in the cache: the builds for sanitizers share it."""
     parts = {
         "clang": clang.identity,
         "arch": arch,
-        "defines": dict(defines),
+        "unit": (unit.defines, unit.words, unit.also, unit.constants),
         "entries": entries,
         "sources": {name: sha256(content) for name, content in files.items()},
         "tool": (_tool_hashes(), runtime_hashes()),
@@ -123,7 +154,7 @@ def _ptx(
             path = tree / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
-        text = compile_to_ptx(clang, tree, next(iter(files)), tuple(files), entries, arch=arch, defines=defines)
+        text = compile_to_ptx(clang, tree, root.resolve(), unit, tuple(files), entries, arch)
         (folder / _MODULE).write_text(text)
 
     folder = cached_folder(cache, "ptx", build_key(parts), (_MODULE,), build)
@@ -132,12 +163,10 @@ def _ptx(
 
 def _build(
     root: Path,
-    source: str,
-    files: Mapping[str, bytes],
+    record: Provenance,
     entries: tuple[str, ...],
     ptx: str,
-    entry_points: Callable[[Module], list[EntryPoint]],
-    front_end: str,
+    table: Callable[[Module], ProgramTable],
     arch: str,
     cache: Path,
     sanitizer: Sanitizer,
@@ -147,13 +176,13 @@ def _build(
     flags = (*tools.kernel_flags, *(() if sanitizer else ("-O1",)), f"-DSIMT_ARCH={TARGETS[arch].model}")
     parts = {
         "backend": "host",
-        "front_end": front_end,
+        "front_end": record.front_end,
         "arch": arch,
         "compiler": compiler.version,
         "flags": flags,
         "link_flags": tools.link_flags,
         "entries": entries,
-        "sources": {name: sha256(content) for name, content in files.items()},
+        "sources": record.sources,
         "ptx": sha256(ptx.encode()),
         "tool": _tool_hashes(),
         "runtime": runtime_hashes(),
@@ -162,12 +191,13 @@ def _build(
 
     def build(folder: Path) -> None:
         module = parse_module(ptx)
-        points = entry_points(module)
+        made = table(module)
         objects = tools.runtime_objects(cache)
         main = folder / "program.cc"
         main.write_text(
-            f"{translate(module, points)}namespace simt {{\n{kernel_table(module, points)}"
-            f"extern const unsigned kernel_count = {len(points)};\n"
+            f"{translate(module, made.entries, made.constants)}namespace simt {{\n{kernel_table(module, made.entries)}"
+            f"extern const unsigned kernel_count = {len(made.entries)};\n{variable_table(made.constants)}"
+            f"extern const unsigned variable_count = {len(made.constants)};\n"
             f"extern const Target target = {{{quoted(arch)}, {TARGETS[arch].shared_limit}, true}};\n}}\n"
         )
         prefixes = (f"-ffile-prefix-map={folder}=build", f"-ffile-prefix-map={SIMT.parent}=audit")
@@ -182,14 +212,17 @@ def _build(
             backend="host",
             arch=arch,
             key=key,
-            source=source,
-            sources={name: sha256(content) for name, content in files.items()},
+            source=record.source,
+            sources=record.sources,
             entries=entries,
-            compiler=f"{front_end}; {compiler.version}",
+            compiler=f"{record.front_end}; {compiler.version}",
             flags=flags,
             binary_sha256=sha256(content),
             binary_fnv=fnv1a64(content),
-            machine_code=program_digests((folder / KERNEL).read_bytes(), entries, files),
+            machine_code=program_digests((folder / KERNEL).read_bytes(), entries, record.sources),
+            contracted=record.contracted,
+            fast_math=record.fast_math,
+            unset_constants=record.unset_constants,
         )
         (folder / KERNEL).unlink()
         (folder / IDENTITY).write_bytes(msgspec.json.encode(identity))
@@ -210,13 +243,16 @@ def _entry_point(module: Module, number: int, entry: str) -> EntryPoint:
     raw = bytes(int(value) for value in data.initial if isinstance(value, int)).ljust(data.bytes, b"\0")
     words = [int.from_bytes(raw[at : at + 4], "little") for at in range(0, len(raw), 4)]
     rows = [(_KINDS[words[at]], words[at + 1], words[at + 2]) for at in range(0, len(words) - 3, 3)]
-    for position, (kind, size, _) in enumerate(rows, 1):
-        if kind == "unsupported":
-            raise CompileError(
-                f"entry {entry}, parameter {position} has {size} bytes: a kernel parameter must be a pointer, an "
-                "integer, a float or a double"
-            )
     return EntryPoint(entry, kernel.name, tuple(rows))
+
+
+def _constant(module: Module, number: int, name: str) -> FilledVariable:
+    """What clang's table says of a variable: its symbol; the variable itself says its size."""
+    table = module.variables.get(f"kernel_audit_constant_{number}")
+    symbols = [one for one in table.initial if isinstance(one, Symbol)] if table else []
+    if not symbols or symbols[0].name not in module.variables:
+        raise CompileError(f"constant {name}: clang's PTX does not say what it is called")
+    return FilledVariable(name, symbols[0].name)
 
 
 @cache_in_process

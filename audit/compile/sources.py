@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
@@ -14,29 +15,38 @@ SIMT = Path(__file__).resolve().parent.parent / "simt"
 PORTABLE = SIMT / "portable"
 _PROVIDED = (PORTABLE, SIMT / "include")
 _SIZE_LIMIT = 16 * 2**20
+_ANGLE = re.compile(r"#\s*include\s*<\s*([^>]+?)\s*>")
 
 
-def project_sources(root: Path, source: Path) -> dict[str, bytes]:
+def project_sources(
+    root: Path, source: Path, folders: Sequence[str] = (), also: Sequence[str] = ()
+) -> dict[str, bytes]:
     """Path relative to `root` (with `/`) -> content, the source first.
 
-    A quoted name is searched beside the file that includes it, then in `root`; the preprocessor decides whether it is
-    read. Any other name is left to the compiler, which finds the tool's own headers and its own. Raises ProjectError
+    A quoted name is searched beside the file that includes it, in `root` and in `folders`, a name in angle brackets in
+    `folders` only; the preprocessor decides whether it is read. `also` are further sources.
+    Any other name is left to the compiler, which finds the tool's own headers and its own. Raises ProjectError
     for a file outside `root` or a missing source.
     """
     root = root.resolve()
-    first = _inside(root, root / source, f"source {source}")
-    if not first.is_file():
-        raise ProjectError(f"source {source}: no such file in {root}; correct the variant's Source")
+    first = _existing(root, source)
     contents: dict[str, bytes] = {}
-    pending = [first]
+    pending = [*(_existing(root, each) for each in reversed(also)), first]
     while pending:
         path = pending.pop()
         name = path.relative_to(root).as_posix()
         if name in contents:
             continue
         contents[name] = read_source(path, name)
-        pending += reversed(_includes(root, path, decoded(contents[name])))
+        pending += reversed(_includes(root, path, decoded(contents[name]), folders))
     return contents
+
+
+def _existing(root: Path, source: Path | str) -> Path:
+    found = _inside(root, root / source, f"source {source}")
+    if not found.is_file():
+        raise ProjectError(f"source {source}: no such file in {root}; correct the variant's Source")
+    return found
 
 
 def read_source(path: Path, name: str) -> bytes:
@@ -56,13 +66,14 @@ def decoded(content: bytes) -> str:
         return content.decode("latin-1")
 
 
-def foreign_includes(files: Mapping[str, str]) -> dict[str, frozenset[str]]:
+def foreign_includes(files: Mapping[str, str], folders: Sequence[str] = ()) -> dict[str, frozenset[str]]:
     """For each text of a build by its name, the quoted names in it that are no file of the build."""
     foreign = {}
     for name, text in files.items():
         folder = PurePosixPath(name).parent
         candidates = {
-            wanted: (os.path.normpath(folder / wanted), os.path.normpath(wanted)) for _, wanted in quoted_includes(text)
+            wanted: [os.path.normpath(PurePosixPath(place) / wanted) for place in (str(folder), ".", *folders)]
+            for _, wanted in quoted_includes(text)
         }
         foreign[name] = frozenset(wanted for wanted, paths in candidates.items() if files.keys().isdisjoint(paths))
     return foreign
@@ -73,7 +84,7 @@ def is_provided(header: str) -> bool:
     return any((folder / header).is_file() for folder in _PROVIDED)
 
 
-def _includes(root: Path, path: Path, text: str) -> list[Path]:
+def _includes(root: Path, path: Path, text: str, folders: Sequence[str]) -> list[Path]:
     name = path.relative_to(root).as_posix()
     paths = []
     for line, wanted in quoted_includes(text):
@@ -90,7 +101,25 @@ def _includes(root: Path, path: Path, text: str) -> list[Path]:
             paths.append(_inside(root, beside, where))
         elif from_root.is_file() and from_root.is_relative_to(root):
             paths.append(_inside(root, from_root, where))
+        elif found := _in_folders(root, wanted, folders):
+            paths.append(_inside(root, found, where))
+    for wanted in angle_includes(text) if folders else ():
+        if found := _in_folders(root, wanted, folders):
+            paths.append(_inside(root, found, f"{name}: include <{wanted}>"))
     return paths
+
+
+def _in_folders(root: Path, wanted: str, folders: Sequence[str]) -> Path | None:
+    """The first file of that name in a folder of the project; a folder elsewhere is the compiler's business."""
+    places = (Path(os.path.normpath(root / folder / wanted)) for folder in folders)
+    return next((place for place in places if place.is_file() and place.is_relative_to(root)), None)
+
+
+@lru_cache(maxsize=256)
+def angle_includes(text: str) -> tuple[str, ...]:
+    """The name of every include in angle brackets."""
+    directives = (_ANGLE.match(token.text) for token in tokens(text) if token.kind == "directive")
+    return tuple(match[1] for match in directives if match)
 
 
 @lru_cache(maxsize=256)

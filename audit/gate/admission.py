@@ -138,7 +138,7 @@ def _support(
             if not one.sound:
                 objections.append(f"its evidence {path} cannot be used: {one.describe()}")
             elif isinstance(one.record, BenchRecord) and (differing := _differing(one.record, variant.name)):
-                objections.append(f"its evidence {path} timed it with {differing:,} bytes unlike its parent's")
+                objections.append(f"its evidence {path} timed it with {differing:,} results unlike its parent's")
     newest = _newest(variant.name, operator.name, _device(policy), verifications.values())
     by_verdict = {
         verdict: [audit.case for audit in newest if audit.verdict == verdict]
@@ -157,7 +157,7 @@ def _device(policy: Policy) -> Backend:
 
 
 def _differing(record: BenchRecord, variant: str) -> int:
-    return sum(one.differing for one in record.checked if one.variant == variant)
+    return sum(one.refused for one in record.checked if one.variant == variant)
 
 
 def _newest(variant: str, operator: str, device: Backend, evidence: Iterable[Verification]) -> list[Audit]:

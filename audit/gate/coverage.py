@@ -11,6 +11,7 @@ from audit.records.completeness import missing_results
 from audit.records.run import Audit, CaseRecord, RunRecord
 from audit.records.sanitize import SanitizePlan, SanitizeRecord, Tool, ToolCheck
 from audit.records.verify import Verification
+from audit.relations import Bitwise, relation_text
 from audit.spec import Case, Operator
 
 _Record = TypeVar("_Record", RunRecord, SanitizeRecord)
@@ -53,6 +54,7 @@ def audits(plan: Plan, operator: Operator, evidence: Iterable[Verification]) -> 
     newest of these.
     """
     wanted = {case.id: case for case in plan.cases}
+    declared = {variant.name: relation_text(variant.relation) for variant in operator.variants}
     compared = {variant.name: set(ancestors(operator, variant)) for variant in operator.variants}
 
     def witnesses() -> Iterator[AuditWitness]:
@@ -60,7 +62,7 @@ def audits(plan: Plan, operator: Operator, evidence: Iterable[Verification]) -> 
             ran = {one.case.id: one for one in record.cases}
             for audit in record.audits:
                 if audit.case in ran:
-                    lacks = tuple(_lacking(record, audit, ran[audit.case], compared))
+                    lacks = tuple(_lacking(record, audit, ran[audit.case], compared, declared))
                     yield Witness(verified, record, audit, ran[audit.case].case, lacks)
 
     def speaks(witness: AuditWitness) -> bool:
@@ -71,7 +73,9 @@ def audits(plan: Plan, operator: Operator, evidence: Iterable[Verification]) -> 
     return _cover([(case.id, name) for case in plan.cases for name in asked], witnesses(), speaks)
 
 
-def _lacking(record: RunRecord, audit: Audit, case: CaseRecord, compared: Mapping[str, set[str]]) -> Iterator[str]:
+def _lacking(
+    record: RunRecord, audit: Audit, case: CaseRecord, compared: Mapping[str, set[str]], declared: Mapping[str, str]
+) -> Iterator[str]:
     """What an audit lacks of all that the declaration asks for today: comparisons with an ancestor, and results."""
     planned = next((variant for variant in record.plan.variants if variant.label == audit.variant), None)
     known = compared.get(audit.variant, set())
@@ -79,6 +83,8 @@ def _lacking(record: RunRecord, audit: Audit, case: CaseRecord, compared: Mappin
         yield "a comparison with its parent"
     elif known and planned.parent not in known:
         yield f"a comparison with an ancestor: it was compared with {planned.parent}"
+    elif known and planned.relation not in (relation_text(Bitwise()), asked := declared[audit.variant]):
+        yield f"a comparison by the relation {asked}: it was compared by {planned.relation}"
     yield from missing_results(record, audit, case)
 
 

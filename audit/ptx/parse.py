@@ -69,12 +69,6 @@ def parse_module(text: str) -> Module:
     return _Parser(text).module()
 
 
-def parse_function_names(text: str) -> tuple[str, ...]:
-    """The names of the kernels in a PTX text, in its order."""
-    plain = _without_comments(text)
-    return tuple(dict.fromkeys(m["name"] for m in _HEAD.finditer(plain) if m["kind"] == "entry" and m["end"] == "{"))
-
-
 def _blanked(match: re.Match[str]) -> str:
     return "\n" * match[0].count("\n")
 
@@ -133,7 +127,9 @@ class _Parser:
                 at = end + 1
         if said.get("address_size") != "64":
             raise refusal(None, 1, f"addresses of {said.get('address_size', 'an unknown number of')} bits")
-        return Module(_producer(self._original), said.get("version", ""), said.get("target", ""), variables, functions)
+        return Module(
+            producer_of(self._original), said.get("version", ""), said.get("target", ""), variables, functions
+        )
 
     def _variable(self, text: str, at: int) -> Variable:
         match = _VARIABLE.match(" ".join(text.split()) if "=" not in text else text.strip())
@@ -438,7 +434,7 @@ def _split(text: str) -> list[str]:
     return [*parts, text[begin:]]
 
 
-def _producer(text: str) -> str:
+def producer_of(text: str) -> str:
     """What the comment on top of a PTX file says about the compiler that wrote it."""
     lines = []
     for line in text.lstrip().splitlines():

@@ -47,15 +47,23 @@ class EntryPoint(msgspec.Struct, frozen=True):
     parameters: tuple[tuple[str, int, int], ...] | None = None
 
 
-def translate(module: Module, entries: Sequence[EntryPoint]) -> str:
-    """The C++ of the entries, of the functions that they call, and of the variables that these use.
+class FilledVariable(msgspec.Struct, frozen=True):
+    """A variable that launches fill: its name in launches and in the PTX."""
+
+    name: str
+    symbol: str
+
+
+def translate(module: Module, entries: Sequence[EntryPoint], filled: Sequence[FilledVariable] = ()) -> str:
+    """The C++ of the entries, of the functions that they call, and of the variables that these or `filled` name.
 
     Raises CompileError for an entry that is missing and for anything that the CPU does not support, with the
     instruction's line in the source.
     """
     functions = _reached(module, [entry.symbol for entry in entries])
-    bodies = [_function(module, function) for function in functions]
-    used = _used_variables(module, functions)
+    described = {entry.symbol: _described_parameters(entry, module.functions[entry.symbol]) for entry in entries}
+    bodies = [_function(module, function, described.get(function.name, ())) for function in functions]
+    used = _used_variables(module, functions, [one.symbol for one in filled])
     places = {name: place for body in bodies for name, place in body.shared.items()}
     lines = ['#include "ptx/program.h"', "namespace ptx {"]
     for function in functions:
@@ -66,7 +74,12 @@ def translate(module: Module, entries: Sequence[EntryPoint]) -> str:
         lines += body.lines
     lines.append('#line 1 "the list of entries"')
     for number, entry in enumerate(entries):
-        lines.append(_parameters(number, entry, module.functions[entry.symbol]))
+        lines.append(_parameters(number, described[entry.symbol]))
+    lines += [f"static void* const filled_{number} = {identifier(one.symbol)};" for number, one in enumerate(filled)]
+    lines += [
+        f"constexpr unsigned long filled_bytes_{number} = sizeof({identifier(one.symbol)});"
+        for number, one in enumerate(filled)
+    ]
     lines.append("}  // namespace ptx")
     return "\n".join(lines) + "\n"
 
@@ -78,6 +91,15 @@ def kernel_table(module: Module, entries: Sequence[EntryPoint]) -> str:
         count = len(module.functions[entry.symbol].parameters)
         rows.append(f"  {{{quoted(entry.name)}, {count}, ptx::parameters_{number}, ptx::{identifier(entry.symbol)}}}")
     return "extern const Kernel kernels[] = {\n" + ",\n".join(rows) + "};\n"
+
+
+def variable_table(filled: Sequence[FilledVariable]) -> str:
+    """The C++ of the table of variables that launches fill, for namespace simt."""
+    rows = "".join(
+        f"  {{{quoted(one.name)}, ptx::filled_{number}, ptx::filled_bytes_{number}}},\n"
+        for number, one in enumerate(filled)
+    )
+    return f"extern const Variable variables[] = {{\n{rows}  {{}}}};\n"
 
 
 @lru_cache(maxsize=4096)
@@ -153,7 +175,7 @@ def _initial_symbols(variable: Variable) -> list[str]:
     return [one.name for one in symbols if isinstance(one, Symbol)]
 
 
-def _used_variables(module: Module, functions: Sequence[Function]) -> list[str]:
+def _used_variables(module: Module, functions: Sequence[Function], also: Sequence[str]) -> list[str]:
     """The module's variables that functions use, each after those that its initialiser names."""
     ordered: list[str] = []
 
@@ -164,6 +186,8 @@ def _used_variables(module: Module, functions: Sequence[Function]) -> list[str]:
             add(other, (*within, name))
         ordered.append(name)
 
+    for name in also:
+        add(name)
     for function in functions:
         for statement in function.body or ():
             if isinstance(statement, Instruction):
@@ -177,7 +201,7 @@ class _Translated(msgspec.Struct):
     shared: dict[str, Place]
 
 
-def _function(module: Module, function: Function) -> _Translated:
+def _function(module: Module, function: Function, described: Sequence[tuple[str, int, int]]) -> _Translated:
     own = {v.name: v for v in (*function.results, *function.parameters)}
     own |= {statement.name: statement for statement in function.body or () if isinstance(statement, Variable)}
     emitter = Emitter(module, function, own)
@@ -206,7 +230,7 @@ def _function(module: Module, function: Function) -> _Translated:
             f"if (block_threads() > {function.most_threads}) "
             f"simt::exceeded_launch_bounds({site}, {function.most_threads});"
         )
-    lines += _locals(function, emitter)
+    lines += _locals(function, emitter, described)
     if any("copies." in line for line in code):
         lines.append("AsyncCopies copies;")
     lines += [f"#line {max(1, first.line)} {quoted(first.file or 'PTX')}", *code, "}"]
@@ -225,12 +249,13 @@ def _symbol(function: Function) -> str:
     return f' __asm__("{function.name}")' if function.name.startswith("_Z") else ""
 
 
-def _locals(function: Function, emitter: Emitter) -> list[str]:
+def _locals(function: Function, emitter: Emitter, described: Sequence[tuple[str, int, int]]) -> list[str]:
     """The variables of a function: parameters, registers, memory of its own, and shared memory that it uses."""
     lines = []
     if function.is_entry:
-        for number, parameter in enumerate(function.parameters):
-            lines.append(f"const u64* const {identifier(parameter.name)} = arguments + {number};")
+        for number, (parameter, (kind, *_)) in enumerate(zip(function.parameters, described, strict=True)):
+            start = f"(const u64*)arguments[{number}]" if kind == "bytes" else f"arguments + {number}"
+            lines.append(f"const u64* const {identifier(parameter.name)} = {start};")
     by_type: dict[str, list[str]] = {}
     for register in emitter.registers.values():
         kind = "bool" if register.type == "pred" else f"u{WIDTHS[register.type]}"
@@ -305,12 +330,15 @@ def _source_name(name: str) -> str:
     return parts[2][: int(parts[1])] if parts else name
 
 
-def _parameters(number: int, entry: EntryPoint, function: Function) -> str:
+def _described_parameters(entry: EntryPoint, function: Function) -> tuple[tuple[str, int, int], ...]:
     described = entry.parameters or tuple(_described(parameter) for parameter in function.parameters)
     if len(described) != len(function.parameters):
-        raise CompileError(
-            f"{entry.name}: expected {len(described)} parameters, but the PTX has {len(function.parameters)}"
-        )
+        count = len(function.parameters)
+        raise CompileError(f"{entry.name}: expected {len(described)} parameters, but the PTX has {count}")
+    return described
+
+
+def _parameters(number: int, described: Sequence[tuple[str, int, int]]) -> str:
     rows = "".join(f"{{simt::ArgumentKind::{kind}, {size}, {alignment}}}, " for kind, size, alignment in described)
     return f"static const simt::Parameter parameters_{number}[] = {{{rows}{{}}}};"
 
@@ -318,7 +346,7 @@ def _parameters(number: int, entry: EntryPoint, function: Function) -> str:
 def _described(parameter: Variable) -> tuple[str, int, int]:
     """What PTX says of a parameter: not whether an integer has a sign, or whether a b64 is a pointer."""
     if parameter.count > 1 or WIDTHS[parameter.type] > 64:
-        return "unsupported", parameter.bytes, 1
+        return "bytes", parameter.bytes, 1
     if parameter.is_pointer:
         return "pointer", 8, 1
     return {"f32": "f32", "f64": "f64"}.get(parameter.type, "word"), parameter.bytes, 1

@@ -10,9 +10,14 @@ import math
 import struct
 from collections.abc import Iterator
 
-from audit.checks.result import Figure, Result
+from audit.checks.relation import NO_BUFFER
+from audit.checks.result import Figure, Note, Result
+from audit.plan import PlannedVariant
 from audit.records.run_schema import LAUNCHES_SINCE, Audit, CaseRecord, RunRecord, same_code, same_sources
+from audit.relations import Bitwise, Unrelated, relation_text
 
+BITWISE, UNRELATED = relation_text(Bitwise()), relation_text(Unrelated())
+OTHERS = f"others: {BITWISE}"
 _EACH_STEP = ("workspace", "inputs", "finite")
 _COUNTED = ("bytes", "workspace", "guards", "inputs", "finite", "repeat", "graph", "host")
 """Checks whose measured value counts what is wrong: a pass has none."""
@@ -41,7 +46,7 @@ def missing_results(record: RunRecord, audit: Audit, case: CaseRecord) -> Iterat
         *_EACH_STEP,
         *(("graph",) if on_gpu else ()),
         *(("host",) if on_host else ()),
-        *(("bytes",) if planned.parent else ()),
+        *(comparisons_of(planned, audit) if planned.parent else ()),
     ]
     for check in wanted:
         if lacking := [step for step in case.steps if (check, step) not in present]:
@@ -54,6 +59,18 @@ def missing_results(record: RunRecord, audit: Audit, case: CaseRecord) -> Iterat
         yield f"repeat {1 + repeated} times, but {count} are there"
     if case.case.probe and (f"probe:{case.case.probe}", case.steps[0]) not in present:
         yield f"probe:{case.case.probe}"
+
+
+def comparisons_of(planned: PlannedVariant, audit: Audit) -> Iterator[str]:
+    """The checks that a variant's relation to its parent asks for: one of them judges each buffer that is judged."""
+    words = [part.rpartition(": ")[2] for part in planned.relation.split(", ")]
+    by_buffer = planned.relation.endswith(f", {OTHERS}")
+    if by_buffer and Note("bytes", NO_BUFFER) in audit.notes:
+        words = words[:-1]
+    if BITWISE in words:
+        yield "bytes"
+    if any(word not in (BITWISE, UNRELATED) for word in words):
+        yield "relation"
 
 
 def contradictions(record: RunRecord, audit: Audit) -> Iterator[str]:
@@ -94,16 +111,17 @@ def _launch_counts(record: RunRecord, audit: Audit) -> Iterator[str]:
     if record.schema < LAUNCHES_SINCE or case is None or not completed(audit):
         return
     once = len(case.launches.get(audit.variant, ()))
-    expected = {once * len(case.steps), once}  # the second arm may run the first step alone
-    for result in audit.results:
-        if result.check == "completion" and result.limit is not None and _value(result.limit) not in expected:
+    expected = {once * steps for steps in range(1, len(case.steps) + 1)}  # the second arm may run some steps alone
+    counts = [result for result in audit.results if result.check == "completion" and result.limit is not None]
+    for at, result in enumerate(counts):
+        if result.limit and _value(result.limit) not in (expected if at else {once * len(case.steps)}):
             planned = f"{once} in each of {len(case.steps)} steps"
             yield f"completion plans {result.limit.text} launches, but its case has {planned}"
 
 
 def _fails(result: Result) -> str:
     """Why a result that is written `pass` did not pass, in words; empty where it did."""
-    if result.differences or result.largest:
+    if result.differences or (result.largest and result.check != "relation"):
         return "it lists differences"
     if result.measured is None or result.limit is None:
         return ""

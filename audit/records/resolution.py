@@ -21,8 +21,10 @@ from audit.errors import AuditError, PlanError
 from audit.launch_record import LaunchRecord, launch_records
 from audit.printable import one_line
 from audit.project import Project
+from audit.relations import Bitwise, relation_text
 from audit.spec import Buffer, Case, Operator, kernels_on_gpu
 
+RELATION = "relation of "
 _DIGITS = 32
 _UNRESOLVED = "unresolved: "
 _SHOWN = 300
@@ -40,7 +42,8 @@ class Resolution(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Digests (sha256, 32 digits) of a declaration as resolved.
 
     values  the values that its hooks and fields are made with: part of the declaration -> digest
-    cases   case -> part -> digest; the parts are `axes`, `buffers`, and `launches of NAME` for each variant
+    cases   case -> part -> digest; the parts are `axes`, `buffers`, for each variant `launches of NAME`, and
+            `relation of NAME` where that is not bitwise
     """
 
     values: dict[str, str]
@@ -81,6 +84,9 @@ def resolution_changes(recorded: Resolution, now: Resolution) -> Iterator[tuple[
                 changed[part, "are not in the record"].append(name)
             elif before[part] != digest:
                 changed[part, "differ from the recorded ones"].append(name)
+        for part in before:
+            if part.startswith(RELATION) and part not in parts:
+                changed[part, "is in the record, and is not declared any more"].append(name)
     for (part, how), names in changed.items():
         yield part, f"{how}: {one_line(names[0], _SHOWN)}{f' and {len(names) - 1} more' if names[1:] else ''}"
 
@@ -101,6 +107,20 @@ def _parts(operator: Operator, one: ResolvedCase) -> Iterator[tuple[str, str]]:
         yield "buffers", _resolved(lambda: _digest(_buffers(buffers, one.case)))
         for name in one.variants:
             yield f"launches of {name}", _resolved(partial(_launches_digest, operator, name, one.case, buffers))
+        yield from _relations(operator, one)
+
+
+def _relations(operator: Operator, one: ResolvedCase) -> Iterator[tuple[str, str]]:
+    """The relation of each variant that must not leave its parent's bytes."""
+    for name in one.variants:
+        variant = next((each for each in operator.variants if each.name == name), None)
+        if variant and (text := relation_text(variant.relation)) != relation_text(Bitwise()):
+            yield f"{RELATION}{name}", relation_digest(text)
+
+
+def relation_digest(text: str) -> str:
+    """The digest of a relation in words."""
+    return _digest(text)
 
 
 def _resolved(digest: Callable[[], str]) -> str:

@@ -14,7 +14,7 @@ from audit.plan import Plan
 from audit.records import derive
 from audit.records.completeness import contradictions, missing_results
 from audit.records.kind import PLAN, Draft, Headline, Kind
-from audit.records.resolution import ResolvedCase, launches_digest
+from audit.records.resolution import RELATION, ResolvedCase, launches_digest, relation_digest
 from audit.records.run_schema import (
     ARGUMENTS_SINCE,
     LAUNCHES_SINCE,
@@ -26,6 +26,7 @@ from audit.records.run_schema import (
     Summary,
     summarize_run,
 )
+from audit.relations import Bitwise, relation_text
 
 __all__ = [
     "ARGUMENTS_SINCE",
@@ -39,6 +40,7 @@ __all__ = [
     "Summary",
     "arguments_of",
     "draft",
+    "families_run",
     "findings",
     "run_cases",
     "summarize_run",
@@ -46,17 +48,25 @@ __all__ = [
 
 
 class CheckFinding(msgspec.Struct, frozen=True):
-    """A check that did not pass for one variant in one case: its first such result, and all steps with one."""
+    """A check that did not pass for one variant in one case: its first such result, and all steps with one.
+
+    `families` are those of the steps that are input families.
+    """
 
     audit: Audit
     result: Result
     steps: tuple[str, ...]
+    families: tuple[str, ...] = ()
 
     @property
     def scope(self) -> str:
-        """The variant, case and steps in words."""
-        steps = f", {'steps' if len(self.steps) > 1 else 'step'} {', '.join(self.steps)}" if self.steps else ""
-        return f"{self.audit.variant}, {self.audit.case}{steps}"
+        """The variant, case and steps in words; input families are counted where other steps have the finding too."""
+        own = [step for step in self.steps if step not in self.families]
+        noun = f"input famil{'ies' if self.families[1:] else 'y'}"
+        parts = [f"step{'s' if own[1:] else ''} {', '.join(own)}"] if own else []
+        if self.families:
+            parts.append(f"{len(self.families)} {noun}" if own else f"{noun} {', '.join(self.families)}")
+        return ", ".join([self.audit.variant, self.audit.case, *([" and ".join(parts)] if parts else [])])
 
 
 def findings(record: RunRecord) -> list[CheckFinding]:
@@ -67,10 +77,19 @@ def findings(record: RunRecord) -> list[CheckFinding]:
             if result.verdict != "pass":
                 key = (audit.case, audit.variant, result.check, result.verdict)
                 groups.setdefault(key, []).append((audit, result))
-    merged = [
-        CheckFinding(*same[0], tuple(result.step for _, result in same if result.step)) for same in groups.values()
-    ]
+    families = {case.case.id: case.families for case in record.cases}
+    merged = []
+    for same in groups.values():
+        audit, first = same[0]
+        steps = tuple(result.step for _, result in same if result.step)
+        in_families = tuple(step for step in steps if step in families.get(audit.case, ()))
+        merged.append(CheckFinding(audit, first, steps, in_families))
     return sorted(merged, key=lambda finding: finding.result.verdict != "fail")
+
+
+def families_run(record: RunRecord) -> list[str]:
+    """The input families that ran in some case."""
+    return list(dict.fromkeys(name for case in record.cases for name in case.families))
 
 
 def run_cases(plan: Plan) -> tuple[ResolvedCase, ...]:
@@ -119,6 +138,7 @@ def _disagrees(record: RunRecord, files: Mapping[str, bytes]) -> Iterator[str]:
             yield f"{audit.variant} in {audit.case}: its build {audit.build} is not recorded"
     if record.schema >= LAUNCHES_SINCE:
         yield from _launches(record)
+        yield from _relations(record)
     for audit in record.audits:
         where = f"{audit.variant} in {audit.case}"
         if audit.case in recorded:
@@ -157,6 +177,22 @@ def _launches(record: RunRecord) -> Iterator[str]:
             recorded = resolved.get(name, {}).get(f"launches of {label}")
             if recorded is not None and recorded != launches_digest(launches):
                 yield f"case {name}: the launches of {label} are not those that its declaration resolved to"
+
+
+def _relations(record: RunRecord) -> Iterator[str]:
+    """Where the relation of a variant to its parent is not the one that its declaration resolved to."""
+    resolved = record.closure.resolved.cases if record.closure and record.closure.resolved else {}
+    past = {variant.label for variant in record.plan.variants if variant.revision}
+    for variant in record.plan.variants:
+        bitwise = variant.relation == relation_text(Bitwise())
+        if variant.revision or variant.parent in past:
+            if not bitwise:
+                yield f"{variant.label}: expected the relation bitwise to another revision, but got {variant.relation}"
+            continue
+        expected = None if bitwise else relation_digest(variant.relation)
+        for name, parts in resolved.items():
+            if parts.get(f"{RELATION}{variant.name}") != expected:
+                yield f"case {name}: the relation of {variant.label} is not the one that its declaration resolved to"
 
 
 def _planned(record: RunRecord) -> list[tuple[str, str]]:

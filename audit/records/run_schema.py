@@ -36,6 +36,13 @@ class CaseRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     omission_share: OmissionShare | None
     computed_by: dict[str, str] = {}  # reference -> library and device, of those that have a choice
     launches: dict[str, tuple[LaunchRecord, ...]] = {}  # variant -> its launches in each step
+    converted: dict[str, str] = {}  # buffer -> how its input was converted: "f64 to f32, 99% of the elements rounded"
+    left_out: dict[str, str] = {}  # input family -> why it did not run
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """The input families that ran."""
+        return tuple(name for name in self.case.families if name in self.steps and name not in self.left_out)
 
 
 class Audit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

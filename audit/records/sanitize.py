@@ -68,6 +68,7 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ]  # lines about something disabled, skipped, overflowed or unsupported, about an internal error, or unknown lines
     launches: int  # completed launches of the audited entry points
     seconds: float  # the limit, if the run was killed
+    notes: tuple[str, ...] = ()  # what the tool saw and does not judge
 
 
 class Canary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

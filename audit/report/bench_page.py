@@ -25,7 +25,7 @@ _FLOOR = "floor (bytes / copy bandwidth)"
 
 
 class AddedCosts(msgspec.Struct, frozen=True):
-    """One arm's (or the floor's) cost per added 1,024 tokens: (start, end) of the context -> microseconds."""
+    """One arm's (or the floor's) cost for 1,024 more of the axis: (start, end) -> microseconds."""
 
     name: str
     microseconds: dict[tuple[int, int], float]
@@ -41,7 +41,7 @@ def pages(record: BenchRecord, files: Mapping[str, bytes], _project: Project | N
 def points(record: BenchRecord) -> Iterator[NamedPoint]:
     """What two benches can be compared by."""
     for row in figures(record):
-        name = f"{row.b} beside {row.a}, {row.context:,} tokens"
+        name = f"{row.b} beside {row.a}, {record.at(row.value)}"
         yield ("pair", name), Point(f"{row.ratio.median:.4f} of its time", row.ratio.low, row.ratio.high)
 
 
@@ -53,10 +53,10 @@ def render_bench(
     Raises EvidenceError where the record's times are malformed.
     """
     timed = arms(evidence)
-    floor = {point.context: floor_ms(point.moved, evidence.bandwidth.copy) for point in evidence.points}
+    floor = {point.value: floor_ms(point.moved, evidence.bandwidth.copy) for point in evidence.points}
     costs = [AddedCosts(arm.name, _spans(added(arm.ms))) for arm in timed]
     costs.append(AddedCosts(_FLOOR, _spans(added(floor))))
-    rows, wrong = figures(evidence), dict.fromkeys(one.variant for one in evidence.checked if one.differing)
+    rows, wrong = figures(evidence), dict.fromkeys(one.variant for one in evidence.checked if one.refused)
     return template("bench.html.j2").render(
         evidence=evidence,
         record_sha256=KIND.digest(evidence, files),
@@ -64,19 +64,20 @@ def render_bench(
         winners=winners(timed, rows, wrong),
         comparison=comparison,
         described=text.described(evidence),
-        tables=_by_context(rows),
+        tables=_by_value(rows),
         verdicts=text.verdicts(rows),
         arms=timed,
-        contexts=sorted({context for arm in timed for context in arm.ms}),
+        values=sorted({value for arm in timed for value in arm.ms}),
         floor=floor,
         floor_name=_FLOOR,
-        chart=_chart(timed, floor),
+        chart=_chart(evidence.axis, timed, floor),
         step=STEP,
         costs=costs,
         spans=sorted({span for row in costs for span in row.microseconds}),
-        errors=sorted(evidence.errors, key=lambda error: (error.context, error.relative_l2)),
+        errors=sorted(evidence.errors, key=lambda error: (error.value, error.relative_l2)),
         compared=sum(entry.nbytes for entry in evidence.checked),
-        differing=sum(entry.differing for entry in evidence.checked),
+        differing=sum(entry.differing for entry in evidence.checked if entry.refused),
+        permitted=sum(entry.differing for entry in evidence.checked if not entry.refused),
         unlike=_unlike(wrong, timed),
         classes=_CLASSES,
         ms=text.ms,
@@ -91,7 +92,7 @@ def _sections(evidence: BenchRecord, comparison: CurveComparison | None) -> dict
         "verdicts": ("In words", timed),
         "pairs": ("Pairs", timed),
         "curve": ("Times", timed),
-        "added": ("Added tokens", len(evidence.points) > 1),
+        "added": ("Added cost", len(evidence.points) > 1),
         "frozen": ("Frozen curve", comparison),
         "bytes": ("Bytes", evidence.checked),
         "errors": ("Errors", evidence.errors),
@@ -103,10 +104,10 @@ def _sections(evidence: BenchRecord, comparison: CurveComparison | None) -> dict
     return {anchor: title for anchor, (title, has_content) in sections.items() if has_content}
 
 
-def _by_context(rows: tuple[Figures, ...]) -> dict[int, list[Figures]]:
+def _by_value(rows: tuple[Figures, ...]) -> dict[int, list[Figures]]:
     found: dict[int, list[Figures]] = {}
     for row in rows:
-        found.setdefault(row.context, []).append(row)
+        found.setdefault(row.value, []).append(row)
     return found
 
 
@@ -120,6 +121,6 @@ def _unlike(wrong: Iterable[str], timed: tuple[TimedArm, ...]) -> list[str]:
     return [f"{name} ({'timed all the same' if name in names else 'not timed'})" for name in wrong]
 
 
-def _chart(timed: tuple[TimedArm, ...], floor: Mapping[int, float]) -> Markup:
+def _chart(axis: str, timed: tuple[TimedArm, ...], floor: Mapping[int, float]) -> Markup:
     series = [Series(arm.name, arm.ms) for arm in timed]
-    return chart([*series, Series(_FLOOR, floor, muted=True)], "context, tokens", "ms a replay, all layers")
+    return chart([*series, Series(_FLOOR, floor, muted=True)], axis, "ms a replay, all layers")

@@ -59,8 +59,12 @@ def differences(record: RunRecord) -> list[BufferDifference]:
     found: dict[str, list[tuple[str, LargestDifference]]] = {}
     for audit in record.audits:
         for result in audit.results:
-            if audit.variant == NEW and result.check == "bytes":
+            if audit.variant == NEW and result.check in ("bytes", "relation"):
                 for one in result.largest:
+                    found.setdefault(one.buffer, []).append((audit.case, one))
+        for note in audit.notes:
+            if audit.variant == NEW and note.check == "relation":
+                for one in note.largest:
                     found.setdefault(one.buffer, []).append((audit.case, one))
     return [_largest(name, each) for name, each in found.items()]
 

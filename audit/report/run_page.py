@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from audit import conversions
 from audit.checks.result import Figure
 from audit.project import Project
 from audit.records.folder import REPORT
-from audit.records.run import KIND, CaseRecord, RunRecord, findings
+from audit.records.run import KIND, CaseRecord, RunRecord, families_run, findings
 from audit.report import attachments, captured, case_rows, errors, failures, tables
 from audit.report.anchors import case_anchor, closed_anchor, finding_anchor
 from audit.report.attachments import Attachment
@@ -22,6 +23,7 @@ from audit.report.failures import FindingView
 from audit.report.pair_figures import pair_figures
 from audit.report.point import NamedPoint, Point, badness
 from audit.report.project_context import ClosedVariant, ProjectContext, project_context
+from audit.report.related import related_variants
 from audit.report.template import template
 
 MARKS = {"pass": "✓", "fail": "✗", "inconclusive": "?", "absent": "–", "unplanned": "–"}
@@ -83,6 +85,7 @@ def render(
         "retained": context.failures,
         "sessions": context.sessions,
         "notes": tables.note_rows(evidence)[:_ROWS],
+        "relations": related_variants(evidence),
         "cubins": tables.build_rows(evidence),
     }
     page = template("run.html.j2").render(
@@ -90,6 +93,7 @@ def render(
         record_sha256=KIND.digest(evidence, files),
         sections=_sections(evidence, content),
         evidence=evidence,
+        families=families_run(evidence),
         summary=evidence.summary,
         conditions=found,
         pair=pair_figures(evidence),
@@ -110,8 +114,10 @@ def render(
         session=next((one for one in context.sessions if one.backend == evidence.plan.backend), None),
         all_metrics=len(metric_rows),
         compilers=sorted({build.compiler for build in evidence.builds.values()}),
+        arithmetic=tables.arithmetic(evidence),
         ran_by={verdict: _by_variant(evidence, verdict) for verdict in ("pass", "fail", "inconclusive")},
         inputs=evidence.cases[:_INPUTS],
+        converted=conversions.lines_of(one.converted for one in evidence.cases),
         beside=beside,
         index=_index(evidence, cases, shown, found),
         marks=MARKS,
@@ -127,6 +133,7 @@ def _sections(evidence: RunRecord, content: Mapping[str, Any]) -> dict[str, str]
     """Anchor -> title of every section that has something in it, in the order of the page."""
     sections = {
         "failed": ("Findings", evidence.summary.verdict != "pass"),
+        "relations": ("Relations", content["relations"]),
         "notes": ("Not judged", content["notes"]),
         "cases": ("Cases", True),
         "conditions": ("Conditions", True),

@@ -139,6 +139,18 @@ def build_rows(evidence: RunRecord) -> list[BuildRow]:
     ]
 
 
+def arithmetic(evidence: RunRecord) -> list[str]:
+    """What the compilers were allowed to do to the arithmetic: one sentence where all builds agree, else with the
+    builds that each is about."""
+    builds: dict[str, list[str]] = {}
+    for key, build in evidence.builds.items():
+        if build.contracted is not None:
+            fused = "may be fused (-fmad=true)" if build.contracted else "stay apart (-fmad=false)"
+            fast = "; --use_fast_math, of which a CPU models no more" if build.fast_math else ""
+            builds.setdefault(f"a product and a sum {fused}{fast}", []).append(key)
+    return list(builds) if len(builds) == 1 else [f"{', '.join(keys)}: {what}" for what, keys in builds.items()]
+
+
 def used(measured: Figure, limit: Figure) -> float:
     """The share of a limit that is used; infinity where there is no room at all, or where nothing is a number."""
     error, bound = measured.value, limit.value

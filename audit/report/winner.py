@@ -1,4 +1,4 @@
-"""The fastest variant of a bench at each context, among those whose bytes are their parents'."""
+"""The fastest variant of a bench at each value of the axis, among those whose bytes are their parents'."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from audit.bench.pairs import Figures, TimedArm
 
 
 class Winner(msgspec.Struct, frozen=True):
-    """The fastest variant at one context, by its median time in ms of one replay, and what it stands beside."""
+    """The fastest variant at one value of the axis, by its median time in ms a replay, and what it stands beside."""
 
-    context: int
+    value: int
     name: str
     ms: float
     floor_ms: float
@@ -27,17 +27,17 @@ class Winner(msgspec.Struct, frozen=True):
 
 
 def winners(timed: Sequence[TimedArm], pairs: Iterable[Figures], wrong: Collection[str]) -> list[Winner]:
-    """The winner at each context, the greatest context first; none where every variant has `wrong` bytes."""
-    paired = {(row.context, row.b): row for row in reversed(list(pairs))}
+    """The winner at each value of the axis, the greatest first; none where every variant has `wrong` bytes."""
+    paired = {(row.value, row.b): row for row in reversed(list(pairs))}
     found = []
-    for context in sorted({context for arm in timed for context in arm.ms}, reverse=True):
-        here = [arm for arm in timed if context in arm.ms]
+    for value in sorted({value for arm in timed for value in arm.ms}, reverse=True):
+        here = [arm for arm in timed if value in arm.ms]
         variants = [arm for arm in here if not arm.is_peer]
         right = [arm for arm in variants if arm.name not in wrong]
         if not right:
             continue
-        best = min(right, key=lambda arm: arm.ms[context])
-        peer = min((arm for arm in here if arm.is_peer), key=lambda arm: arm.ms[context], default=None)
-        pair = paired.get((context, best.name))
-        found.append(Winner(context, best.name, best.ms[context], best.floor_ms[context], variants[0], pair, peer))
+        best = min(right, key=lambda arm: arm.ms[value])
+        peer = min((arm for arm in here if arm.is_peer), key=lambda arm: arm.ms[value], default=None)
+        pair = paired.get((value, best.name))
+        found.append(Winner(value, best.name, best.ms[value], best.floor_ms[value], variants[0], pair, peer))
     return found

@@ -22,6 +22,8 @@ from typing import Any
 
 import msgspec
 
+from audit.compile.device_order import include_folders
+from audit.compile.source_words import nvcc_words
 from audit.compile.sources import project_sources
 from audit.errors import AuditError, ProjectError
 from audit.plan import Backend
@@ -83,9 +85,10 @@ def _is_about(rule: Suppression, project: Project, operator: Operator) -> bool:
     """Whether an operator's variants use a rule's file, or a file of theirs names the rule's kernel."""
     line = _SOURCE_LINE.fullmatch(rule.where)
     name = re.compile(rb"\b" + re.escape(re.split(r"[<(]", rule.where, maxsplit=1)[0].encode()) + rb"\b")
-    for path in {variant.code.path for variant in operator.variants if isinstance(variant.code, Source)}:
+    for code in (variant.code for variant in operator.variants if isinstance(variant.code, Source)):
         try:
-            files = project_sources(project.root, project.root / path)
+            folders = include_folders(nvcc_words(code))
+            files = project_sources(project.root, project.root / code.path, folders, code.also)
         except AuditError:  # the session reports it, if it runs that variant
             continue
         if line["file"] in files if line else any(name.search(text) for text in files.values()):

@@ -24,9 +24,10 @@ def judge_run(tool: Tool, observed: Observation, planned: int, canaries: Sequenc
         return "fail", f"{_counted(len(open_), 'finding')}{killed}; the first: {describe_finding(open_[0])}"
     if reasons := (*unproven(tool, canaries), *doubts(observed, planned)):
         return "inconclusive", "; ".join(reasons)
+    clean = f"no finding in {_counted(planned, 'launch', 'launches')}"
     if observed.findings:
-        return "pass", f"only {_counted(len(observed.findings), 'suppressed finding')}"
-    return "pass", f"no finding in {_counted(planned, 'launch', 'launches')}"
+        clean = f"only {_counted(len(observed.findings), 'suppressed finding')}"
+    return "pass", "; ".join((clean, *observed.notes))
 
 
 def doubts(observed: Observation, planned: int) -> tuple[str, ...]:

@@ -151,6 +151,10 @@ void fill_buffer(const Buffer& buffer, std::uint64_t word) {
   std::memcpy(buffer.data() + whole, &word, buffer.bytes - whole);
 }
 
+void write_buffer(const Buffer& buffer, std::uint64_t at, const void* bytes, std::size_t size) {
+  std::memcpy(buffer.data() + at, bytes, size);
+}
+
 void load_buffer(const Buffer& buffer, const std::string& path) {
   const int file = open_file(path, O_RDONLY);
   const std::uint64_t bytes = size_of(file, path);

@@ -26,6 +26,8 @@ bool mapped_file(const void* address, char (&path)[256]);
 Buffer map_buffer(const std::string& path, std::uint64_t offset, std::uint64_t bytes);
 // Repeats the little-endian word over the data region; the last copy may be truncated.
 void fill_buffer(const Buffer& buffer, std::uint64_t word);
+// Writes bytes into the data region.
+void write_buffer(const Buffer& buffer, std::uint64_t at, const void* bytes, std::size_t size);
 // Replaces the data region by a file of exactly its size; holes stay holes.
 void load_buffer(const Buffer& buffer, const std::string& path);
 // Copies the whole mapped file, guards included; holes stay holes.

@@ -37,6 +37,7 @@ const char* kind_name(Failure kind) {
     case Failure::room: return "room";
     case Failure::wait: return "wait";
     case Failure::unsupported: return "unsupported";
+    case Failure::arguments: return "arguments";
   }
   return "script";
 }

@@ -3,9 +3,10 @@
 
 namespace simt {
 
-// What an `error` line of the report may be about; `room` and `unsupported` accuse no kernel;
+// What an `error` line of the report may be about; `room`, `unsupported` and `arguments`, which the declaration gives,
+// accuse no kernel;
 // `wait` says where threads were when the time was over.
-enum class Failure { script, launch, barrier, collective, assertion, memory, room, unsupported, wait };
+enum class Failure { script, launch, barrier, collective, assertion, memory, room, unsupported, arguments, wait };
 
 // Sends the following lines of the report to this file and flushes each.
 void open_report(const char* path);

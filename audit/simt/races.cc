@@ -2,8 +2,8 @@
 //
 // Several threads that write one equal value to one place are no hazard, as in NVIDIA's racecheck. A write's value is
 // known only after it, so each write waits here until the next access or call of its thread; nobody else runs in
-// between. A report about two writes of which the later one changed nothing is dropped. ThreadSanitizer remembers the
-// write all the same, so that a third one with another value is found.
+// between. A report about two writes of which the later one changed nothing is dropped, and becomes a note in the
+// program's report. ThreadSanitizer remembers the write all the same, so that a third one with another value is found.
 //
 // Volatile accesses of global memory are relaxed atomics (PTX ISA, memory consistency model). A thread that has called
 // a fence publishes its earlier writes with each volatile write, and a volatile read receives them: a look-back
@@ -73,7 +73,8 @@ bool is_known(void* a, void* b) {
   return true;
 }
 
-bool is_equal = false;  // while ThreadSanitizer is told of a write that changed nothing
+bool has_dropped = false;  // the first report about a site was
+bool is_equal = false;     // while ThreadSanitizer is told of a write that changed nothing
 
 }  // namespace
 
@@ -82,6 +83,7 @@ extern "C" {
 unsigned char simt_pending = 0;
 extern unsigned char simt_on_trial;
 
+void __sanitizer_symbolize_pc(void* pc, const char* format, char* text, unsigned long size);
 void __tsan_write1_pc(void* address, void* pc);
 void __tsan_write2_pc(void* address, void* pc);
 void __tsan_write4_pc(void* address, void* pc);
@@ -111,6 +113,11 @@ void simt_flush() {
   if (!is_equal || site.pc != waiting.pc || site.dropped < kDropped)
     tell(waiting.address, waiting.bytes, waiting.pc);
   is_equal = false;
+  if (!has_dropped) return;
+  has_dropped = false;
+  char where[1024] = "";
+  __sanitizer_symbolize_pc(static_cast<char*>(waiting.pc) - 1, "%s:%l", where, sizeof(where));
+  simt::report_line("note equal-write %s", where);
 }
 
 void simt_defer_write(void* address, unsigned bytes, void* pc) {
@@ -153,6 +160,7 @@ bool OnReport(const ReportDesc* report, bool suppressed) {
                           &is_write, &is_atomic, traces[side], 1);
   if (suppressed || (is_equal && is_write != 0 && is_atomic == 0)) {  // those of the earlier access
     WriteSite& site = site_of(waiting.pc);
+    has_dropped = has_dropped || site.pc != waiting.pc;
     site = {waiting.pc, site.pc == waiting.pc ? site.dropped + 1 : 1};
     return true;
   }

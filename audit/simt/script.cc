@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -30,13 +31,12 @@ const char* expected_argument(ArgumentKind kind) {
   switch (kind) {
     case ArgumentKind::pointer: return "a pointer, p:NAME+BYTES or p:null";
     case ArgumentKind::i32: return "a signed integer of at most 32 bits, i32:VALUE";
-    case ArgumentKind::u32: return "an unsigned integer of at most 32 bits, u32:VALUE";
+    case ArgumentKind::u32: return "an unsigned integer of at most 32 bits, or a bool, u32:VALUE";
     case ArgumentKind::i64: return "a signed 64-bit integer, i64:VALUE";
     case ArgumentKind::u64: return "an unsigned 64-bit integer, u64:VALUE";
     case ArgumentKind::f32: return "a float, f32:HEX8";
     case ArgumentKind::f64: return "a double, f64:HEX16";
-    case ArgumentKind::unsupported:
-      return "a type that launch data cannot carry (pointers, integers, float and double only)";
+    case ArgumentKind::bytes: return "a struct, or a type of 16 or 8 bits, bytes:HEX";
     case ArgumentKind::word: return "a value of the parameter's size";
   }
   return "";
@@ -70,6 +70,8 @@ class Script {
     else if (command == "end") repeat();
     else if (command == "fill") fill();
     else if (command == "load") load();
+    else if (command == "point") point();
+    else if (command == "constant") constant();
     else if (command == "launch") launch();
     else if (command == "save") save();
     else wrong("unknown command `" + command + "`");
@@ -129,6 +131,7 @@ class Script {
     const auto bytes = number<std::uint64_t>("a size in bytes");
     if (buffers_.count(name) != 0) wrong("buffer `" + name + "` is declared twice");
     buffers_.emplace(name, map_buffer(file, offset, bytes));
+    order_.push_back(name);
   }
 
   const Buffer& known(const std::string& name) const {
@@ -145,6 +148,44 @@ class Script {
     const Buffer& target_buffer = known(word("a buffer"));
     load_buffer(target_buffer, word("a file"));
   }
+  // constant NAME INDEX: copies a buffer into a variable of the source.
+  void constant() {
+    const std::string name = word("a buffer");
+    const Buffer& source = known(name);
+    const auto index = number<unsigned>("a variable's index");
+    if (index >= variable_count)
+      fail(Failure::arguments, "constant %s: the program was built without this variable", name.c_str());
+    const Variable& variable = variables[index];
+    if (variable.bytes != source.bytes)
+      fail(Failure::arguments, "constant %s: the variable has %lu bytes, but the buffer has %llu", name.c_str(),
+           variable.bytes, static_cast<unsigned long long>(source.bytes));
+    std::memcpy(variable.address, source.data(), source.bytes);
+  }
+
+  // point NAME ADDRESS...: fills a table with addresses in device memory.
+  void point() {
+    const Buffer& table = known(word("a buffer"));
+    for (std::uint64_t at = 0; at < table.bytes; at += sizeof(std::uint64_t)) {
+      const std::uint64_t found = device_address(word("an address, INDEX+BYTES or null"));
+      write_buffer(table, at, &found, sizeof(found));
+    }
+  }
+
+  // INDEX+BYTES or null, where INDEX counts the buffers as they were declared.
+  std::uint64_t device_address(const std::string& text) const {
+    if (text == "null") return 0;
+    const std::size_t plus = text.find('+');
+    if (plus == std::string::npos) wrong("expected INDEX+BYTES or null, but got `" + text + "`");
+    const auto index = parse<std::size_t>(text.substr(0, plus), "a buffer's index");
+    if (index >= order_.size()) wrong("there is no buffer " + std::to_string(index));
+    const Buffer& buffer = known(order_[index]);
+    const auto offset = parse<std::uint64_t>(text.substr(plus + 1), "an offset in bytes");
+    if (offset > buffer.bytes)
+      fail(Failure::arguments, "%s+%llu is past the %llu bytes of its buffer", order_[index].c_str(),
+           static_cast<unsigned long long>(offset), static_cast<unsigned long long>(buffer.bytes));
+    return reinterpret_cast<std::uint64_t>(buffer.data() + offset);
+  }
+
   void save() {
     const Buffer& source = known(word("a buffer"));
     save_buffer(source, word("a file"));
@@ -165,9 +206,10 @@ class Script {
     if (words_.size() - at_ != count)
       wrong("expected " + std::to_string(count) + " arguments, but got " + std::to_string(words_.size() - at_));
     if (count != kernel.parameter_count)
-      fail(Failure::launch, "kernel %s: expected %u arguments, but the launch has %u", kernel.name, kernel.parameter_count,
-           count);
+      fail(Failure::arguments, "kernel %s: expected %u arguments, but the launch has %u", kernel.name,
+           kernel.parameter_count, count);
     std::vector<std::uint64_t> values(count);
+    structs_.clear();
     for (unsigned i = 0; i < count; ++i) values[i] = argument(kernel, i, words_[at_++]);
     grid.arguments = values.data();
 
@@ -201,7 +243,7 @@ class Script {
     at_ = words_.size();
   }
 
-  std::uint64_t argument(const Kernel& kernel, unsigned position, const std::string& text) const {
+  std::uint64_t argument(const Kernel& kernel, unsigned position, const std::string& text) {
     const Parameter& parameter = kernel.parameters[position];
     const std::size_t colon = text.find(':');
     const std::string kind = text.substr(0, colon);
@@ -219,8 +261,37 @@ class Script {
     if (is(ArgumentKind::u64, "u64")) return parse<std::uint64_t>(value, "a u64");
     if (is(ArgumentKind::f32, "f32")) return hex<std::uint32_t>(value, "a float of 8 hexadecimal digits");
     if (is(ArgumentKind::f64, "f64")) return hex<std::uint64_t>(value, "a double of 16 hexadecimal digits");
-    fail(Failure::launch, "kernel %s, argument %u: expected %s, but got %s", kernel.name, position + 1,
-         expected_argument(parameter.kind), text.c_str());
+    if (is(ArgumentKind::bytes, "bytes")) return bytes(kernel, position, value);
+    if (is(ArgumentKind::i32, kind.c_str()) || is(ArgumentKind::u32, kind.c_str())) {
+      const bool one = parameter.bytes == 1, two = parameter.bytes == 2, sign = parameter.kind == ArgumentKind::i32;
+      if ((one && kind == "bool") || (one && kind == (sign ? "i8" : "u8")) || (two && kind == (sign ? "i16" : "u16")))
+        return static_cast<std::uint64_t>(parse<std::int64_t>(value, "an integer"));
+    }
+    fail(Failure::arguments, "kernel %s, argument %u of %u bytes: expected %s, but got %s", kernel.name, position + 1,
+         parameter.bytes, expected_argument(parameter.kind), text.substr(0, 200).c_str());
+  }
+
+  // HEX[,BYTE=ADDRESS...]: the bytes of a value, and the addresses that it holds.
+  std::uint64_t bytes(const Kernel& kernel, unsigned position, const std::string& text) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    std::vector<unsigned char> value(comma / 2);
+    for (std::size_t at = 0; at < value.size(); ++at)
+      value[at] = hex<std::uint8_t>(text.substr(2 * at, 2), "two hexadecimal digits");
+    const unsigned expected = kernel.parameters[position].bytes;
+    if (value.size() != expected)
+      fail(Failure::arguments, "kernel %s, argument %u: expected %u bytes, but got %zu", kernel.name, position + 1, expected,
+           value.size());
+    for (std::size_t at = comma; at < text.size();) {
+      const std::size_t end = std::min(text.find(',', at + 1), text.size()), equal = text.find('=', at);
+      if (equal == std::string::npos || equal > end) wrong("expected BYTE=ADDRESS in `" + text + "`");
+      const auto byte = parse<std::size_t>(text.substr(at + 1, equal - at - 1), "a byte");
+      const std::uint64_t found = device_address(text.substr(equal + 1, end - equal - 1));
+      if (byte + sizeof(found) > value.size()) wrong("an address past the end of `" + text + "`");
+      std::memcpy(value.data() + byte, &found, sizeof(found));
+      at = end;
+    }
+    structs_.push_back(std::move(value));
+    return reinterpret_cast<std::uint64_t>(structs_.back().data());
   }
 
   // bool, char and short parameters accept i32 and u32 if the value fits.
@@ -231,7 +302,7 @@ class Script {
                                          ? value >= -(T{1} << (bits - 1)) && value < (T{1} << (bits - 1))
                                          : value < (T{1} << bits));
     if (!fits)
-      fail(Failure::launch, "kernel %s, argument %u: %s does not fit in %u bits", kernel.name, position + 1,
+      fail(Failure::arguments, "kernel %s, argument %u: %s does not fit in %u bits", kernel.name, position + 1,
            std::to_string(value).c_str(), bits);
     return static_cast<std::uint64_t>(value);
   }
@@ -273,6 +344,8 @@ class Script {
   std::vector<std::pair<int, std::string>> repeated_;
   std::unique_ptr<Launcher> launcher_ = std::make_unique<Launcher>(1);
   std::map<std::string, Buffer> buffers_;
+  std::vector<std::string> order_;  // of the buffers, as they were declared
+  std::vector<std::vector<unsigned char>> structs_;  // of the arguments of one launch
 };
 
 }  // namespace

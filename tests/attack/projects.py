@@ -10,6 +10,7 @@ from audit.plan import Selection
 from audit.project import find_project
 from audit.records.run import RunRecord
 from audit.run import run
+from audit.spec import PACKED
 
 DECLARATION = """
 import numpy as np
@@ -22,13 +23,13 @@ from audit.bounds import RelL2
 def buffers(c):
     return (
         Buffer("x", "f32", "n", "in"),
-        Buffer("w", "{dtype}", "word=8", "workspace"),
+        Buffer("w", "{dtype}", "word={words}", "workspace"),
         Buffer("y", "f32", "n", "out"),
     )
 
 
 def written(c, given):
-    return {{"w": np.arange(8) < 4}}
+    return {{"w": np.arange({words}) < {words} // 2}}
 
 
 def twice(c, given):
@@ -61,6 +62,7 @@ extern "C" __global__ void NAME(const float* x, TYPE* w, float* y, int n) {
 C_TYPES = {
     "f16": "__half", "f32": "float", "f64": "double", "e4m3": "unsigned char", "u8": "unsigned char", "i32": "int",
     "bf16": "unsigned short", "i8": "signed char", "i16": "short", "u16": "unsigned short",
+    "e5m2": "unsigned char", "e2m1": "unsigned char", "bool": "bool", "i4": "unsigned char", "u4": "unsigned char",
     "u32": "unsigned", "i64": "long long", "u64": "unsigned long long",
 }  # fmt: skip
 RESTORED = '\n    steps=lambda c, x: {"live": {}, "restore": {}},'
@@ -70,7 +72,9 @@ def make(folder: Path, dtype: str, take: str, *, more: str = "") -> Path:
     """The project with `take` in the variant `fast`: a statement that may change `value`, and sees `w`, `x`, `i`."""
     (folder / "kernels").mkdir(parents=True)
     (folder / "pyproject.toml").write_text("[tool.kernel-audit]\n")
-    (folder / "kernels/twice.py").write_text(DECLARATION.format(dtype=dtype, more=more))
+    (folder / "kernels/twice.py").write_text(
+        DECLARATION.format(dtype=dtype, more=more, words=16 if dtype in PACKED else 8)
+    )
     for name, fault in (("control", ""), ("fast", take)):
         text = KERNEL.replace("NAME", name).replace("TYPE", C_TYPES[dtype]).replace("TAKE", fault)
         (folder / f"kernels/{name}.cu").write_text("#include <cuda_fp16.h>\n" + text)

@@ -11,7 +11,7 @@ import pytest
 from audit import bundle
 from audit import plan as planning
 from audit.argument_pairs import LaunchArguments, indistinguishable, launch_arguments
-from audit.bundle import Argument
+from audit.arguments import Argument
 from audit.inputs import case_inputs
 from audit.launch_record import launch_records
 from audit.plan import Plan, Selection

@@ -310,7 +310,7 @@ def test_pytest_refuses_both(project: Path, hook: str, body: str) -> None:
 
 
 def test_what_existing_declarations_use_is_admitted() -> None:
-    for folder in (ROOT, ROOT / "tests/projects/softmax", ROOT / "examples"):
+    for folder in (ROOT, ROOT / "tests/projects/softmax", ROOT / "tests/projects/pages"):
         assert find_project(folder).operators
 
 

@@ -17,7 +17,7 @@ from ..conftest import Ran
 from .projects import RESTORED, audit, make, results
 
 BOUND = 'bounds=[RelL2("y", 1e-6)]'
-WRITTEN = 'return {"w": np.arange(8) < 4}'
+WRITTEN = 'return {"w": np.arange(8) < 8 // 2}'
 EMPTY_STEP = """
     steps=lambda c, x: {"live": {}, "empty": {"x": np.where(np.arange(c.n) < 0, x["x"], 1e9).astype(np.float32)}},"""
 

@@ -9,7 +9,7 @@ import pytest
 
 from audit import arena, formats
 from audit.arena import PoisonKind
-from audit.spec import DTYPES, Buffer, Case
+from audit.spec import DTYPES, PACKED, Buffer, Case
 
 from .projects import RESTORED, audit, make, results
 
@@ -70,13 +70,13 @@ def slot(dtype: str) -> arena.Slot:
 
 
 def values(dtype: str, word: str) -> np.ndarray:
-    laid = np.frombuffer(bytes.fromhex(word), DTYPES[dtype])
-    return formats.decode_e4m3(laid) if dtype == "e4m3" else laid
+    laid = np.frombuffer(bytes.fromhex(word), np.uint8)
+    return laid if dtype in ("bool", *PACKED) else formats.stored_values(dtype, laid.view(DTYPES[dtype]))
 
 
-@pytest.mark.parametrize("dtype", ["f16", "f32", "f64", "e4m3"])
+@pytest.mark.parametrize("dtype", ["f16", "f32", "f64", "bf16", "e4m3", "e5m2"])
 def test_floats_are_nan_or_large_and_finite(dtype: str) -> None:
-    least = {"f16": 57_344, "f32": 1e30, "f64": 1e300, "e4m3": 352}[dtype]
+    least = {"f16": 57_344, "f32": 1e30, "f64": 1e300, "bf16": 9e29, "e4m3": 352, "e5m2": 32_768}[dtype]
     for salt in map(str, range(200)):
         nan, high, low = (values(dtype, arena.poison(slot(dtype), salt, 0, kind)) for kind in ("nan", "high", "low"))
         assert np.isnan(nan).all()

@@ -153,6 +153,12 @@ CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, size_t words, CUstream
 CUresult cuMemcpyDtoDAsync(CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
   return (void)stream, memcpy((void*)to, (const void*)from, bytes), sticky;
 }
+CUresult cuMemcpyDtoD(CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return memcpy((void*)to, (const void*)from, bytes), sticky;
+}
+CUresult cuModuleGetGlobal(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
+  return (void)module, (void)name, *address = 0, *bytes = 0, CUDA_ERROR_NOT_FOUND;
+}
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void* from, size_t bytes) {
   return on_its_way = 1, memcpy((void*)to, from, bytes), sticky;
 }

@@ -14,7 +14,7 @@ from audit.records.bench import (
     Method,
     Pair,
     SkippedArm,
-    TimedContext,
+    TimedPoint,
 )
 from audit.records.machine import MachineRecord
 
@@ -34,7 +34,7 @@ def pair(
     return Pair(a, b, peer, tuple(a_ms), tuple(b_ms), tuple(a_ms if again_ms is None else again_ms))
 
 
-def bench(*points: TimedContext, device: str | None = DEVICE, layers: int = 16) -> BenchRecord:
+def bench(*points: TimedPoint, device: str | None = DEVICE, layers: int = 16) -> BenchRecord:
     """A bench of q6 at these points; a copy moves 4e12 bytes a second."""
     build = BuildIdentity(
         backend="cuda",
@@ -72,6 +72,6 @@ def bench(*points: TimedContext, device: str | None = DEVICE, layers: int = 16) 
     )
 
 
-def point(context: int, *pairs: Pair, moved: int = 400_000_000, **peer_moved: int) -> TimedContext:
+def point(context: int, *pairs: Pair, moved: int = 400_000_000, **peer_moved: int) -> TimedPoint:
     """A point whose floor is 0.1 ms unless other bytes are given."""
-    return TimedContext(context, moved, pairs, peer_moved)
+    return TimedPoint(context, moved, pairs, peer_moved)

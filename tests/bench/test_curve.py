@@ -50,7 +50,7 @@ def test_a_curve_is_never_overwritten(tmp_path: Path) -> None:
 def test_later_costs_are_told_in_multiples_of_the_frozen() -> None:
     found = curve.compare_with_curve(curve.curve_of(two_contexts()), two_contexts(1.25))
     assert found.verdict == "compared"
-    assert [(row.name, row.context, row.ratio) for row in found.costs] == [
+    assert [(row.name, row.value, row.ratio) for row in found.costs] == [
         ("control", 1024, 1.25),
         ("control", 5120, 1.25),
         ("fast", 1024, 1.25),

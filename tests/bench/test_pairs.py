@@ -15,7 +15,7 @@ def test_medians_ratios_and_floors_by_hand() -> None:
         a_ms=(2.0, 1.0, 4.0, 2.0, 2.5), b_ms=(1.0, 0.5, 1.0, 1.5, 1.0), again_ms=(2.2, 1.0, 3.8, 2.1, 2.5)
     )  # B/A 0.5, 0.5, 0.25, 0.75, 0.4; A/A 1.1, 1, 0.95, 1.05, 1
     (row,) = figures(bench(point(1024, timed)))
-    assert (row.context, row.a, row.b, row.b_is_peer) == (1024, "control", "fast", False)
+    assert (row.value, row.a, row.b, row.b_is_peer) == (1024, "control", "fast", False)
     assert (row.a_ms, row.b_ms, row.again_ms) == (2.0, 1.0, 2.2)
     assert row.ratio == Spread(0.5, 0.25, 0.75)
     assert (row.same.median, row.same.low, row.same.high) == pytest.approx((1.0, 0.95, 1.1))
@@ -108,5 +108,5 @@ def test_no_floor_without_bytes_or_bandwidth(moved: int, copy: float) -> None:
     "b_ms", [(), (1.0,), (1.0, 0.0, 1.0, 1.0, 1.0), (1.0, -1.0, 1, 1, 1), (1, 1, 1, 1, float("nan"))]
 )
 def test_malformed_times_are_refused(b_ms: tuple[float, ...]) -> None:
-    with pytest.raises(EvidenceError, match="pair fast beside control at context 1024"):
+    with pytest.raises(EvidenceError, match="pair fast beside control at 1,024"):
         figures(bench(point(1024, pair(b_ms=b_ms))))

@@ -76,7 +76,7 @@ def test_a_missing_file_is_found(folder: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"schema": 99}, "expected schema 3, but got 99"),
+        ({"schema": 99}, "expected schema 4, but got 99"),
         ({"colour": "green"}, "unknown field `colour`"),
         ({"kind": "audit"}, "kind"),
         ({"points": [{"context": 1024}]}, "missing required field"),

@@ -17,7 +17,7 @@ def test_columns_are_aligned_and_verdicts_follow() -> None:
     record = bench(point(1024, pair(), pair("a_much_longer_name", b_ms=SLOW)), point(65536, pair(b_ms=(1.0,) * 5)))
     lines = text.bench_table(record, curve.compare_with_curve(curve.curve_of(record), record)).splitlines()
     assert lines[0] == (
-        "q6 (grouped) at 1,024 and 65,536 tokens on NVIDIA H200, sm_90, driver 580.159.04, CUDA 13.0: one replay is "
+        "q6 (grouped) at context=1,024 and 65,536 on NVIDIA H200, sm_90, driver 580.159.04, CUDA 13.0: one replay is "
         "all 16 layers once; 5 warm-ups, then 5 trials of 8 replays, the arms A, B and A again alternating, their "
         "order reversed in every other trial"
     )
@@ -42,7 +42,7 @@ def test_bytes_that_differ_are_named() -> None:
     record = msgspec.structs.replace(bench(), checked=(ComparedBytes("fast", "control", 1024, 1000, 7),))
     assert text.bytes_lines(record) == [
         "bytes: 1,000 compared with parents on the device, 7 differ",
-        "bytes: fast differs from control at 1,024 tokens in 7 of 1,000 bytes",
+        "bytes: fast differs from control at context=1,024 in 7 of 1,000 bytes",
     ]
     assert text.bytes_lines(msgspec.structs.replace(record, checked=())) == ["bytes: none compared with a parent's"]
 

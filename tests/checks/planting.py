@@ -10,6 +10,7 @@ import numpy as np
 from audit import arena
 from audit.arena import Snapshot
 from audit.checks import Result, Step, View
+from audit.elements import bytes_in
 from audit.spec import Array, Buffer, Case, Operator, Source, Variant
 
 
@@ -45,7 +46,7 @@ def bare(dtype: str, dims: str, values: Array, *more: tuple[Buffer, Array]) -> V
         "bare", axes=[], buffers=lambda _: [buffer for buffer, _ in held], inputs=lambda _c, _r: {}, variants=[variant]
     )
     snapshots = {
-        buffer.name: Snapshot(np.ascontiguousarray(array).reshape(-1).view(np.uint8), ()) for buffer, array in held
+        buffer.name: Snapshot(bytes_in(np.ascontiguousarray(array), buffer.dtype), ()) for buffer, array in held
     }
     step = Step("live", {}, snapshots, {}, {})
     return View(operator, variant, Case("bare", "bare", {}, seed=1), None, None, None, [step], [], {}, None)  # type: ignore[arg-type]

@@ -17,7 +17,8 @@ from audit.compile.identity import BuildIdentity, CodeRecord, KernelRecord
 
 
 def of_device(host_build: BuildIdentity, code: CodeRecord | None, arch: str = "sm_90") -> BuildIdentity:
-    return msgspec.structs.replace(host_build, backend="cuda", arch=arch, code=code)
+    """The build of a device, with each product rounded for itself, as an operator that promises equality declares."""
+    return msgspec.structs.replace(host_build, backend="cuda", arch=arch, code=code, contracted=False)
 
 
 def code(*opcodes: str, symbols: str = "_Z1", known: bool = True) -> CodeRecord:

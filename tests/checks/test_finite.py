@@ -37,6 +37,12 @@ def test_poison_outside_the_written_region_is_not_looked_at(control: View) -> No
     [
         ("e4m3", np.array([0x38, 0xFF], np.uint8), "fail"),  # the NaN of e4m3
         ("u8", np.array([0x38, 0xFF], np.uint8), "pass"),  # the same bytes as integers
+        ("e5m2", np.array([0x3C, 0xFC], np.uint8), "fail"),  # -infinity
+        ("bf16", np.array([0x3F80, 0x7FC0], np.uint16), "fail"),
+        ("e2m1", np.array([0x1, 0xF], np.uint8), "pass"),  # every code is a finite number
+        ("i4", np.array([0x1, 0xF], np.uint8), "pass"),
+        ("bool", np.array([True, False]), "pass"),
+        ("bool", np.array([1, 2], np.uint8), "fail"),
         ("f16", np.array([1, np.inf], np.float16), "fail"),
         ("f64", np.array([1, 2.0]), "pass"),
     ],

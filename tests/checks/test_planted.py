@@ -44,7 +44,7 @@ def test_clean_twin(softmax_project: Path) -> None:
     evidence = audit(softmax_project)
     assert evidence.summary.verdict == "pass"
     assert {result.check.partition(":")[0] for result in evidence.audits[1].results} == set(evidence.plan.checks) - {
-        "probe", "graph", "host"
+        "relation", "probe", "graph", "host"
     }  # fmt: skip
     assert evidence.summary.vacuous == ()
 

@@ -253,3 +253,40 @@ def test_a_record_does_not_choose_what_is_loaded(tmp_path: Path, audit: Callable
     assert audit(here, "verify", evidence).code == 3
     assert audit(elsewhere / "runs", "verify", evidence).code == 3
     assert not (tmp_path / "loaded").exists()
+
+
+ULP = OLD.replace("y[i] = x[i] * 3.0f", "y[i] = __int_as_float(__float_as_int(x[i] * 3.0f) + (i == 57))")
+
+
+def test_a_relation_admits_other_bytes_and_the_text_does_not_call_them_equal(
+    tmp_path: Path, audit: Callable[..., Ran]
+) -> None:
+    home = lay(tmp_path, ULP)
+    assert compare(audit, home).code == 1
+    ran = compare(audit, home, "--relation", "ulps=1")
+    first = ran.out.splitlines()[0]
+    assert ran.code == 0, ran.out + ran.err
+    assert first.startswith("pass: scale: y differs from old in 3 of 3 cases, by at most ")
+    assert first.endswith("as ulps=1 permits: as accurate as its parent, not the same")
+    assert compare(audit, home, "--relation", "ulps=0").code == 1
+    assert compare(audit, home, "--relation", "within=1e-40,1e-6").code == 0
+    assert compare(audit, home, "--relation", "no-worse=1.5").code == 0
+    unrelated = compare(audit, home, "--relation", "unrelated")
+    assert unrelated.code == 3
+    assert "neither a parent nor a bound says what is right" in unrelated.out
+
+
+def test_a_relation_that_cannot_be_is_refused(tmp_path: Path, audit: Callable[..., Ran]) -> None:
+    home = lay(tmp_path, ULP, make=MAKE.partition("def reference")[0])
+    odd = compare(audit, home, "--relation", "ulps=x")
+    assert (odd.code, "--relation: expected bitwise, ulps=N" in odd.err) == (2, True)
+    blind = compare(audit, home, "--relation", "no-worse=2")
+    assert (blind.code, "expected a function reference(inputs) in make.py" in blind.err) == (2, True)
+
+
+def test_a_record_of_a_relation_verifies_later(tmp_path: Path, audit: Callable[..., Ran]) -> None:
+    home = lay(tmp_path, ULP)
+    ran = compare(audit, home, "--relation", "ulps=1", "--json")
+    folder = json.loads(ran.out)["evidence"]
+    later = audit(home, "verify", folder)
+    assert later.code == 0, later.out + later.err

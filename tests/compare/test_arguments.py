@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -118,8 +119,8 @@ def test_an_extent_of_a_vector_type_counts_vectors() -> None:
         ("f32", np.arange(3), np.arange(3, dtype=np.float32)),
         ("i32", np.arange(3), np.arange(3, dtype=np.int32)),
         ("u8", np.array([True]), np.array([1], np.uint8)),
-        ("bf16", np.array([1.0, 1.00390625, 1.01171875]), np.array([0x3F80, 0x3F80, 0x3F82], np.uint16)),
-        ("e4m3", np.array([1.0]), np.array([0x38], np.uint8)),
+        ("bf16", np.array([1.0, 1.00390625, 1.01171875]), np.array([1.0, 1.0, 1.015625], ml_dtypes.bfloat16)),
+        ("e4m3", np.array([1.0]), np.array([1.0], ml_dtypes.float8_e4m3fn)),
     ],
 )
 def test_an_array_as_its_buffer_holds_it(dtype: str, given: Any, expected: Any) -> None:

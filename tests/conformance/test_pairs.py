@@ -26,6 +26,7 @@ RUN = {
     "b12_shared_max_uninit": ("fail", "repeat"),
     "b14_float_atomic_splitk": ("fail", "repeat"),
     "b16_oob_sin_offset": ("fail", "bytes"),
+    "b18_max_from_flt_min": ("fail", "16 of 16 outside the bound"),
     "b19_dynamic_shared_too_small": ("fail", "past the end of its 800 bytes"),
     "b20_static_shared_oob_neighbour": ("fail", "a write past the end of shared `a`"),
     "b24_cuda_arch_fast_path_wrong": ("fail", "bytes"),

@@ -77,3 +77,23 @@ def test_a_session_speaks_for_its_own_tools_alone(project: Project) -> None:
     for tool, expected in (("memcheck", {True}), ("racecheck", {False})):
         found = coverage.checks(plan, tool, looked(project, "other"))  # type: ignore[arg-type]
         assert {witness is not None for witness in found.values()} == expected
+
+
+def test_a_comparison_by_another_relation_than_the_declared_one_is_lacking(project: Project) -> None:
+    record = next(one.record for one in looked(project, "given") if isinstance(one.record, RunRecord))
+    audit = next(one for one in record.audits if one.variant == "fast")
+    case = next(one for one in record.cases if one.case.id == audit.case)
+
+    def lacking(recorded: str, declared: str) -> list[str]:
+        variants = tuple(
+            msgspec.structs.replace(one, relation=recorded if one.name == "fast" else one.relation)
+            for one in record.plan.variants
+        )
+        other = msgspec.structs.replace(record, plan=msgspec.structs.replace(record.plan, variants=variants))
+        found = coverage._lacking(other, audit, case, {"fast": {"control"}}, {"fast": declared})
+        return [each for each in found if "relation" in each]
+
+    assert lacking("bitwise", "bitwise") == lacking("bitwise", "ulps=2") == []  # equal bytes satisfy every relation
+    looser = "a comparison by the relation bitwise: it was compared by unrelated"
+    assert looser in lacking("unrelated", "bitwise")
+    assert "a comparison by the relation ulps=2: it was compared by ulps=9" in lacking("ulps=9", "ulps=2")

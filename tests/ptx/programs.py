@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from audit.compile.host import HostBuild
-from audit.compile.ptx_build import build_ptx_file
+from audit.compile.ptx_build import build_ptx
 from audit.ptx.syntax import WIDTHS
+from audit.spec import Machine
 from tests.simt.programs import Call, launch_all
 
 Words = npt.NDArray[np.unsignedinteger]
@@ -55,7 +56,7 @@ def entry_name(mnemonic: str) -> str:
 def built(folder: Path, text: str, entries: Sequence[str], **options: object) -> HostBuild:
     """A PTX text as a program."""
     (folder / "module.ptx").write_text(text)
-    return build_ptx_file(folder, Path("module.ptx"), {entry: entry for entry in entries}, **options)  # type: ignore[arg-type]
+    return build_ptx(folder, Machine("module.ptx"), entries, **options)  # type: ignore[arg-type]
 
 
 def results(program: HostBuild, folder: Path, calls: Mapping[str, tuple[Sequence[Words], str]]) -> dict[str, Words]:

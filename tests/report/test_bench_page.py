@@ -64,14 +64,14 @@ def test_the_winner_comes_first_and_prose_after_the_chart() -> None:
     page = render_bench(large())
     assert words(page).startswith(
         "Bench — q6 (grouped, NVIDIA H200, sm_90, driver 580.159.04, CUDA 13.0) ✓ Same bytes as the parents' : all "
-        "301,308,672 compared before anything was timed. Fastest variant at 131,072 tokens visible_tile 3.353 ms one "
+        "301,308,672 compared before anything was timed. Fastest variant at context=131,072 visible_tile 3.353 ms one "
         "replay of all 16 layers Floor 1.074 ms; this is 3.12 × it control 4.148 ms"
     )
     assert (
         page.index('<p class="winner">') < page.index("<svg") < page.index('id="verdicts"') < page.index('id="setup"')
     )
     assert (
-        "q6 (grouped) at 1,024, 4,096, 16,384, 65,536 and 131,072 tokens on NVIDIA H200, sm_90, driver 580.159.04, "
+        "q6 (grouped) at context=1,024, 4,096, 16,384, 65,536 and 131,072 on NVIDIA H200, sm_90, driver 580.159.04, "
         "CUDA 13.0: one replay is all 16 layers once; 5 warm-ups, then 5 trials of 8 replays"
     ) in words(page)
 
@@ -79,7 +79,7 @@ def test_the_winner_comes_first_and_prose_after_the_chart() -> None:
 def test_every_pair_at_every_context_has_a_row() -> None:
     page = render_bench(large())
     pairs = page[page.index('id="pairs"') : page.index('id="curve"')]
-    assert re.findall(r'<h3 id="context=(\d+)"', pairs) == [str(context) for context in CONTEXTS]
+    assert re.findall(r'<h3 id="value=(\d+)"', pairs) == [str(context) for context in CONTEXTS]
     assert pairs.count("<td>control</td>") == 40
     assert pairs.count('<td class="pass">faster</td>') == 30
     assert pairs.count('<td class="fail">slower</td>') == 10

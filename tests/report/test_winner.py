@@ -36,8 +36,8 @@ def found(*wrong: str) -> list[Winner]:
 
 def test_the_fastest_variant_of_each_context_wins() -> None:
     second, first = found()
-    assert (second.context, second.name, second.ms, second.floor_ms, second.multiple) == (2048, "faster", 0.7, 0.5, 1.4)
-    assert (first.context, first.name, first.ms) == (1024, "fast", 0.5)
+    assert (second.value, second.name, second.ms, second.floor_ms, second.multiple) == (2048, "faster", 0.7, 0.5, 1.4)
+    assert (first.value, first.name, first.ms) == (1024, "fast", 0.5)
     assert (second.first.name, second.peer and second.peer.name, first.peer) == ("control", "library", None)
     assert second.pair
     assert (second.pair.a, second.pair.word) == ("fast", "faster")
@@ -53,7 +53,7 @@ def test_the_page_names_winner_floor_and_peer() -> None:
     (panel,) = re.findall(r'<section aria-label="Fastest variant">(.*?)</section>', page, re.DOTALL)
     text = " ".join(re.sub(r"<[^>]+>", " ", panel).split())
     assert text == (
-        "Fastest variant at 2,048 tokens faster 0.7000 ms one replay of all 16 layers "
+        "Fastest variant at context=2,048 faster 0.7000 ms one replay of all 16 layers "
         "Floor 0.5000 ms; this is 1.40 × it control 1.000 ms Beside fast faster , 0.7778 of its time "
         "Fastest peer library, 0.1000 ms"
     )

@@ -21,7 +21,7 @@ from audit.sanitize.host.tools import BUILT_FOR, HostRun
 
 from ..conftest import ROOT, Ran
 
-FOLDER = ROOT / "examples"
+FOLDER = ROOT / "tests/projects/pages"
 SOURCE = "kernels/layernorm.cu"
 PROJECT = find_project(FOLDER)
 

@@ -118,3 +118,19 @@ def test_the_plan_of_this_project() -> None:
     assert narrowed.cases == tuple(captured)
     with pytest.raises(PlanError, match="--case: expected a part of one of"):
         plan.make_sanitize_plan(project, "q6", cases=["nowhere"], time_limit=60)
+
+
+def test_axes_and_seeds_choose_cases_as_those_of_a_run_do() -> None:
+    project = find_project(ROOT)
+
+    def chosen(axes: dict[str, list[int]], seeds: list[int]) -> list[tuple[int, int, str | None]]:
+        made = plan.make_sanitize_plan(project, "q6", axes=axes, seeds=seeds, time_limit=60)
+        assert made.pruned
+        return [(case.context, case.seed, case.capture) for case in made.cases]
+
+    declared = next(case.context for case in plan.make_sanitize_plan(project, "q6", time_limit=60).cases)
+    assert (declared, 1, None) in chosen({"context": [declared]}, [])
+    assert chosen({"context": [33, 40]}, [5]) == [(33, 5, None), (40, 5, None)]
+    assert {(seed, capture) for _, seed, capture in chosen({}, [2, 3])} == {(2, None), (3, None)}
+    with pytest.raises(PlanError, match="axis context: expected an integer of at least 1"):
+        chosen({"context": [-1]}, [])

@@ -9,7 +9,8 @@ import msgspec
 
 from audit import arena
 from audit.arena import Slot
-from audit.bundle import Argument, Bundle, BundledLaunch, BundledStep
+from audit.arguments import Argument
+from audit.bundle import Bundle, BundledLaunch, BundledStep
 from audit.records.sanitize import Tool
 from audit.spec import Role
 

@@ -18,8 +18,9 @@ import numpy as np
 
 from audit import processes, sparse
 from audit.arena import INITIALISED, Slot
+from audit.backends.constants import Variables
 from audit.backends.driver import CudaError, Driver, Refused
-from audit.backends.launches import Launches, LaunchEvent, load_kernels
+from audit.backends.launches import Launches, LaunchEvent, load_kernels, table_of
 from audit.backends.replay import reporting
 from audit.bundle import MANIFEST, Bundle, BundledStep
 from audit.compile.identity import fnv1a64
@@ -105,8 +106,12 @@ def launch(folder: Path, report: Callable[[str], None]) -> None:
     for step in bundle.steps:
         report(f"step {step.name}")
         buffers = ExactBuffers(driver, folder, bundle.slots, step, order.poison)
+        for name, pointers in bundle.tables.items():
+            addresses = table_of(pointers, buffers)
+            driver.call("cuMemcpyHtoD_v2", buffers.address(name), addresses.ctypes.data, addresses.nbytes)
         launches = Launches(driver, kernels, buffers, stream)
         launches.prepare(bundle.launches)
+        Variables(driver, cubin, kernels, buffers, bundle.constants).fill()
         launches.run(on_end)
         buffers.free()
     report("done")

@@ -24,7 +24,8 @@ from audit.sanitize.ranges import Point, point
 _ERROR_STATUS = 3
 """A program's exit status after an `error` line; `Outcome` keeps the line, not the status."""
 
-_WORDS = frozenset(("identity", "step", "launch", "error", "done"))
+_WORDS = frozenset(("identity", "step", "launch", "note", "error", "done"))
+_EQUAL_WRITE = re.compile(r"note equal-write (?P<file>.+):(?P<line>\d+)")
 _ERROR = re.compile(
     r"error (?P<kind>\w+) kernel (?P<kernel>.+?), block \((?P<block>\d+, \d+, \d+)\)"
     r"(?:, thread \((?P<thread>\d+, \d+, \d+)\))?: (?P<text>.+)"
@@ -79,7 +80,15 @@ def observe_host_run(run: HostRun, bundle: Bundle, sources: Sequence[str]) -> Ob
         troubles=tuple(dict.fromkeys(troubles)),
         launches=launches,
         seconds=run.outcome.limit if isinstance(run.outcome, TimedOut) else run.outcome.seconds,
+        notes=tuple(dict.fromkeys(_notes(run.report, names))),
     )
+
+
+def _notes(report: Sequence[str], names: Names) -> Iterator[str]:
+    for line in report:
+        if found := _EQUAL_WRITE.fullmatch(line):
+            file = names.file(found["file"]) or found["file"].rsplit("/", 1)[-1]
+            yield f"several threads write one equal value at {file}:{found['line']}, which is no race to the tool"
 
 
 def _parse_log(run: HostRun, names: Names, known: Sequence[str]) -> LogSummary:

@@ -105,8 +105,8 @@ def build_canaries(tool: Tool, arch: str = "sm_90") -> HostBuild:
 
 _GAPS: Mapping[Tool, str] = {
     "racecheck": "it remembers four accesses to each 8 bytes; it may miss a pair if more than 2,048 threads write in "
-    "one launch; several writes of one equal value are no race to it; it takes a fence to order everything that its "
-    "thread does later; the earlier side of an old race may lack its line",
+    "one launch; several writes of one equal value are a note, not a race; it takes a fence to order everything "
+    "that its thread does later; the earlier side of an old race may lack its line",
     "memcheck": "it misses an access that skips the red zone into another buffer, an access to the wrong place inside "
     "the right buffer, and a misaligned float2 in a shared object aligned to 8 bytes",
     "synccheck": "it checks only the paths that these inputs take; it misses threads that meet at one __syncthreads "

@@ -41,7 +41,7 @@ struct Target<R(Ts...)> {
 
 template <class T, bool IsEnum = __is_enum(T)>
 struct Described {
-  static constexpr Parameter value = {7, sizeof(T), 1};
+  static constexpr Parameter value = {7, sizeof(T), 1};  // bytes
 };
 template <class T>
 struct Described<T, true> {

@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <new>
 #include <type_traits>
 #include <utility>
 
 namespace simt {
 
-enum class ArgumentKind : unsigned char { pointer, i32, u32, i64, u64, f32, f64, unsupported, word };  // word: any, by its size
+enum class ArgumentKind : unsigned char { pointer, i32, u32, i64, u64, f32, f64, bytes, word };  // bytes: a class; word: any, by size
 
 struct Parameter {
   ArgumentKind kind;
@@ -21,8 +22,21 @@ struct Kernel {
   const char* name;
   unsigned parameter_count;
   const Parameter* parameters;
-  void (*call)(const std::uint64_t* words);  // one word for each parameter, with the value in its low bytes
+  // One word for each parameter: the value in its low bytes, or of a class the address of its bytes.
+  void (*call)(const std::uint64_t* words);
 };
+
+// A variable of the source that a launch fills.
+struct Variable {
+  const char* name;
+  void* address;
+  unsigned long bytes;
+};
+
+template <typename T>
+Variable variable_named(const char* name, T& variable) {
+  return {name, const_cast<void*>(static_cast<const volatile void*>(&variable)), sizeof(T)};
+}
 
 // The architecture that the program was built for.
 struct Target {
@@ -34,6 +48,8 @@ struct Target {
 // The build generates these for each program.
 extern const Kernel kernels[];
 extern const unsigned kernel_count;
+extern const Variable variables[];
+extern const unsigned variable_count;
 extern const Target target;
 
 template <typename T>
@@ -56,17 +72,19 @@ constexpr Parameter describe_parameter() {
   } else if constexpr (std::is_same_v<T, double>) {
     return {ArgumentKind::f64, sizeof(T), 1};
   } else {
-    return {ArgumentKind::unsupported, sizeof(T), 1};
+    return {ArgumentKind::bytes, sizeof(T), 1};
   }
 }
 
 template <typename T>
 T parameter_from_word(std::uint64_t word) {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= 8,
-                "a kernel parameter must be a pointer, an integer, a float or a double");
-  T value;
-  std::memcpy(&value, &word, sizeof(T));
-  return value;
+  static_assert(std::is_trivially_copyable_v<T>, "a kernel parameter must be copyable byte for byte");
+  alignas(T) unsigned char value[sizeof(T)];
+  if constexpr (describe_parameter<T>().kind == ArgumentKind::bytes)
+    std::memcpy(value, reinterpret_cast<const void*>(word), sizeof(T));
+  else
+    std::memcpy(value, &word, sizeof(T));
+  return *std::launder(reinterpret_cast<T*>(value));
 }
 
 template <auto Function>

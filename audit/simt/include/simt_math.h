@@ -31,17 +31,35 @@ inline float __int_as_float(int x) { return simt::bit_cast<float>(x); }
 inline long long __double_as_longlong(double x) { return simt::bit_cast<long long>(x); }
 inline double __longlong_as_double(long long x) { return simt::bit_cast<double>(x); }
 
+namespace simt {
+
+// A value that no compiler may fuse with what comes before or after: the _rn functions are never contracted on a GPU.
+template <typename T>
+inline T apart(T value) {
+#if defined(SIMT_CONTRACT) && defined(__x86_64__)
+  asm("" : "+x"(value));
+#elif defined(SIMT_CONTRACT) && defined(__aarch64__)
+  asm("" : "+w"(value));
+#elif defined(SIMT_CONTRACT)
+  volatile T kept = value;
+  value = kept;
+#endif
+  return value;
+}
+
+}  // namespace simt
+
 inline float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
-inline float __fadd_rn(float a, float b) { return a + b; }
-inline float __fsub_rn(float a, float b) { return a - b; }
-inline float __fmul_rn(float a, float b) { return a * b; }
+inline float __fadd_rn(float a, float b) { return simt::apart(a) + simt::apart(b); }
+inline float __fsub_rn(float a, float b) { return simt::apart(a) - simt::apart(b); }
+inline float __fmul_rn(float a, float b) { return simt::apart(a * b); }
 inline float __fdiv_rn(float a, float b) { return a / b; }
 inline float __frcp_rn(float a) { return 1.0f / a; }
 inline float __fsqrt_rn(float a) { return __builtin_sqrtf(a); }
 inline double __fma_rn(double a, double b, double c) { return __builtin_fma(a, b, c); }
-inline double __dadd_rn(double a, double b) { return a + b; }
-inline double __dsub_rn(double a, double b) { return a - b; }
-inline double __dmul_rn(double a, double b) { return a * b; }
+inline double __dadd_rn(double a, double b) { return simt::apart(a) + simt::apart(b); }
+inline double __dsub_rn(double a, double b) { return simt::apart(a) - simt::apart(b); }
+inline double __dmul_rn(double a, double b) { return simt::apart(a * b); }
 inline double __ddiv_rn(double a, double b) { return a / b; }
 
 // Conversions to integers saturate and convert NaN to 0, like cvt.

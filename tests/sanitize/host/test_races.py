@@ -60,6 +60,15 @@ def test_it_is_no_race(entry: str, tmp_path: Path) -> None:
     assert reported(entry, tmp_path) == (0, set())
 
 
+def test_writes_of_one_equal_value_become_a_note_at_their_line(tmp_path: Path) -> None:
+    arrays = [np.ones(64, "f4"), np.zeros(64, "f4")]
+    ended = launch(program(), tmp_path, "equal_values", 1, 64, *arrays, under=UNDER["thread"])
+    notes = [re.sub(r"(equal-write ).*/", r"\1", line) for line in ended.report if line.startswith("note")]
+    assert notes == [f"note equal-write races.cu:{line('in[0] + i;')}"]
+    ended = launch(program(), tmp_path, "one_word", 8, 64, arrays[0], np.zeros(8, "u8"), under=UNDER["thread"])
+    assert not [line for line in ended.report if line.startswith("note")]
+
+
 @pytest.mark.parametrize("entry", RACES)
 def test_it_is_a_race_with_both_lines(entry: str, tmp_path: Path) -> None:
     code, found = reported(entry, tmp_path)

@@ -1,4 +1,4 @@
-"""The folder `examples` holds the kernels of README and of `docs/your-kernel.md`, letter for letter."""
+"""The project `tests/projects/pages` holds the kernels of README and of `docs/your-kernel.md`, letter for letter."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pytest
 from ..conftest import ROOT
 from .pages import PAGES, blocks
 
-EXAMPLES = ROOT / "examples"
+PROJECT = ROOT / "tests/projects/pages"
 SHOWN = {
-    f"{kernel}/kernels/{kernel}{suffix}": EXAMPLES / f"kernels/{kernel}{suffix}"
+    f"{kernel}/kernels/{kernel}{suffix}": PROJECT / f"kernels/{kernel}{suffix}"
     for kernel in ("softmax", "layernorm")
     for suffix in (".cu", ".py")
 }
@@ -22,4 +22,4 @@ def test_an_example_is_what_its_page_shows(name: str) -> None:
 
 
 def test_there_is_no_example_that_no_page_shows() -> None:
-    assert {path for path in (EXAMPLES / "kernels").iterdir() if path.is_file()} == set(SHOWN.values())
+    assert {path for path in (PROJECT / "kernels").iterdir() if path.is_file()} == set(SHOWN.values())

@@ -26,8 +26,8 @@ from audit.ptx.syntax import (
     Symbol,
     Variable,
     Vector,
-    quoted,
     refusal,
+    string_literal,
 )
 
 _SPECIAL = {
@@ -119,7 +119,7 @@ class Emitter:
     def site(self, instruction: Instruction) -> str:
         """Where an instruction stands, as the runtime reports it."""
         place = instruction.place
-        return f"{{{quoted(place.file or 'PTX')}, {place.line or instruction.line}}}"
+        return f"{{{string_literal(place.file or 'PTX')}, {place.line or instruction.line}}}"
 
     def c_type(self, kind: str) -> str:
         """The C++ type of a PTX type."""

@@ -155,11 +155,6 @@ _add("u16 f32", "rounded<f16>({0}).bits", "float2half_rn")
 _add("f32 u16", "widened(f16{{0}})", "half2float")
 
 
-def is_provided(name: str) -> bool:
-    """Whether `call_of` knows a function."""
-    return name.removeprefix("__nv_") in _FUNCTIONS or name in _CALLED
-
-
 # Functions with a calling convention of their own: their arguments stay where they are.
 _CALLED = {
     "__assertfail": "assertion_failed({args}, SITE)",

@@ -174,6 +174,6 @@ def refusal(where: Place | None, line: int, what: str) -> CompileError:
     return CompileError(f"{at}not supported on the CPU: {what}")
 
 
-def quoted(text: str) -> str:
+def string_literal(text: str) -> str:
     """A C++ string literal."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

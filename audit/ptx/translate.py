@@ -27,7 +27,7 @@ from audit.ptx.syntax import (
     Symbol,
     Targets,
     Variable,
-    quoted,
+    string_literal,
 )
 from audit.ptx.tensor import TENSOR
 
@@ -89,14 +89,16 @@ def kernel_table(module: Module, entries: Sequence[EntryPoint]) -> str:
     rows = []
     for number, entry in enumerate(entries):
         count = len(module.functions[entry.symbol].parameters)
-        rows.append(f"  {{{quoted(entry.name)}, {count}, ptx::parameters_{number}, ptx::{identifier(entry.symbol)}}}")
+        rows.append(
+            f"  {{{string_literal(entry.name)}, {count}, ptx::parameters_{number}, ptx::{identifier(entry.symbol)}}}"
+        )
     return "extern const Kernel kernels[] = {\n" + ",\n".join(rows) + "};\n"
 
 
 def variable_table(filled: Sequence[FilledVariable]) -> str:
     """The C++ of the table of variables that launches fill, for namespace simt."""
     rows = "".join(
-        f"  {{{quoted(one.name)}, ptx::filled_{number}, ptx::filled_bytes_{number}}},\n"
+        f"  {{{string_literal(one.name)}, ptx::filled_{number}, ptx::filled_bytes_{number}}},\n"
         for number, one in enumerate(filled)
     )
     return f"extern const Variable variables[] = {{\n{rows}  {{}}}};\n"
@@ -217,15 +219,15 @@ def _function(module: Module, function: Function, described: Sequence[tuple[str,
             text = _statement(emitter, statement, targets)
             place = statement.place
             if place != written and place.file:
-                code += [f"#line {place.line} {quoted(place.file)}", text]
+                code += [f"#line {place.line} {string_literal(place.file)}", text]
                 written = place
             else:  # on the same line of the C++, whose number is that of the source
                 code[-1] += f" {text}"
             for name in emitter.shared:
                 shared.setdefault(name, place)
-    lines = [f"#line {max(1, first.line)} {quoted(first.file or 'PTX')}", f"{_head(function)} {{"]
+    lines = [f"#line {max(1, first.line)} {string_literal(first.file or 'PTX')}", f"{_head(function)} {{"]
     if function.is_entry and function.most_threads is not None:
-        site = f"{{{quoted(first.file or 'PTX')}, {first.line}}}"
+        site = f"{{{string_literal(first.file or 'PTX')}, {first.line}}}"
         lines.append(
             f"if (block_threads() > {function.most_threads}) "
             f"simt::exceeded_launch_bounds({site}, {function.most_threads});"
@@ -233,7 +235,7 @@ def _function(module: Module, function: Function, described: Sequence[tuple[str,
     lines += _locals(function, emitter, described)
     if any("copies." in line for line in code):
         lines.append("AsyncCopies copies;")
-    lines += [f"#line {max(1, first.line)} {quoted(first.file or 'PTX')}", *code, "}"]
+    lines += [f"#line {max(1, first.line)} {string_literal(first.file or 'PTX')}", *code, "}"]
     return _Translated(lines, shared)
 
 
@@ -304,7 +306,8 @@ def _declaration(variable: Variable, place: Place) -> list[str]:
     if variable.space == "shared":
         if variable.is_dynamic:
             return []
-        source = f"{quoted(_source_name(variable.name))}, {quoted(place.file or 'PTX')}, {max(1, place.line)}"
+        file = string_literal(place.file or "PTX")
+        source = f"{string_literal(_source_name(variable.name))}, {file}, {max(1, place.line)}"
         size = f"{max(1, variable.bytes)}, {variable.alignment}"
         return [f"static const simt::SharedObject object_{name} = {{{size}, {source}}};"]
     width = WIDTHS[variable.type] // 8

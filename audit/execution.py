@@ -28,6 +28,7 @@ from audit.compile.cubin_build import CubinBuild
 from audit.compile.device import build_device
 from audit.compile.frozen import load_frozen
 from audit.compile.host import TARGETS, HostBuild, build_host
+from audit.compile.ptx_build import build_ptx
 from audit.compile.source_words import nvcc_words
 from audit.declaration import buffers_of
 from audit.errors import CompileError, ToolMissing
@@ -192,8 +193,8 @@ def _build_and_run(
         if plan.backend == "cuda" and plan.arch not in TARGETS:
             raise CompileError(f"the CPU has no model of the tensor cores of {plan.arch}")
         if isinstance(code, Machine):
-            raise CompileError(f"{code.path}: this is compiled GPU code, which a CPU cannot run; use --device cuda")
-        if isinstance(code, Binary):
+            program = build_ptx(project.root, code, manifest.entries, arch=plan.arch)
+        elif isinstance(code, Binary):
             program = load_frozen(project.root, code.path, manifest.entries)
         else:
             source = project.root / code.path

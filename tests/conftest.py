@@ -18,6 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `audit` sets it, before numpy is loaded
+os.environ.setdefault("KERNEL_AUDIT_CPU_FRONT_END", "gcc")  # tests of clang choose it themselves
 
 
 _asked = {"full": False}

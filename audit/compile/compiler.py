@@ -66,7 +66,7 @@ class Compiler(msgspec.Struct, frozen=True):
         errors = done.errors.decode(errors="replace")
         require_compiler_end(self.command[0], done.code, errors)
         if done.code != 0:
-            raise CompileError(_first_errors(errors) or f"{shlex.join(command)} ended with {done.code}")
+            raise CompileError(first_errors(errors) or f"{shlex.join(command)} ended with {done.code}")
 
 
 def require_compiler_end(name: str, code: int | None, errors: str) -> None:
@@ -117,7 +117,7 @@ def require_cpu(cpuinfo: Path = Path("/proc/cpuinfo")) -> None:
         )
 
 
-def _first_errors(text: str) -> str:
+def first_errors(text: str) -> str:
     """The first errors, each with the source lines that the compiler prints below it."""
     lines = text.replace("\0", "").splitlines()
     starts = [i for i, line in enumerate(lines) if re.search(r"\berror\b|undefined reference", line)][:_ERRORS_SHOWN]

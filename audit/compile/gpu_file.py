@@ -43,7 +43,7 @@ def load_machine(root: Path, code: Machine, entries: Sequence[str], arch: str) -
         raise ProjectError(f"Machine({code.path!r}): {error}") from None
     cubin, maker, log = _cubin(code.path, content, arch)
     file = read_elf(cubin)
-    symbols = {entry: _symbol(code, entry, file.kernels) for entry in entries}
+    symbols = {entry: kernel_of(code, entry, file.kernels) for entry in entries}
     code_arch = cubin_arch(cubin) or arch
     parts = {"backend": "cuda", "file": sha256(content), "entries": symbols, "arch": code_arch, "maker": maker}
     identity = BuildIdentity(
@@ -70,7 +70,13 @@ def cubin_arch(cubin: bytes) -> str:
     return f"sm_{number}" if 50 <= number < 200 else ""
 
 
-def _symbol(code: Machine, entry: str, kernels: Sequence[str]) -> str:
+def is_ptx(content: bytes) -> bool:
+    """Whether a file is PTX, by its first directive."""
+    return re.search(rb"^\s*\.version\s+\d", content[:65536], re.MULTILINE) is not None
+
+
+def kernel_of(code: Machine, entry: str, kernels: Sequence[str]) -> str:
+    """The kernel of a file that an entry of a launch means. Raises ProjectError for a kernel that is not there."""
     wanted = code.entry.get(entry, entry) if isinstance(code.entry, dict) else code.entry or entry
     try:
         return find_kernel(wanted, kernels)
@@ -90,7 +96,7 @@ def _cubin(name: str, content: bytes, arch: str) -> tuple[bytes, str, str]:
         return _image(name, content, arch)  # an object or a library, with a fatbin inside
     if content[:4] == _FATBIN:
         return _image(name, content, arch)
-    if re.search(rb"^\s*\.version\s+\d", content[:65536], re.MULTILINE):
+    if is_ptx(content):
         return _assembled(name, content, arch)
     raise ProjectError(f"Machine({name!r}): expected a cubin, a fatbin or PTX, but the file is none of them")
 

@@ -37,6 +37,7 @@ const char* expected_argument(ArgumentKind kind) {
     case ArgumentKind::f32: return "a float, f32:HEX8";
     case ArgumentKind::f64: return "a double, f64:HEX16";
     case ArgumentKind::bytes: return "a struct, or a type of 16 or 8 bits, bytes:HEX";
+    case ArgumentKind::word: return "a value of the parameter's size";
   }
   return "";
 }
@@ -248,6 +249,8 @@ class Script {
     const std::string kind = text.substr(0, colon);
     const std::string value = colon == std::string::npos ? "" : text.substr(colon + 1);
     const auto is = [&](ArgumentKind wanted, const char* written) {
+      if (parameter.kind == ArgumentKind::word && kind == written)
+        return parameter.bytes == 8 ? wanted == ArgumentKind::pointer || kind[1] == '6' : kind[1] != '6' && kind != "p";
       return parameter.kind == wanted && kind == written;
     };
     if (is(ArgumentKind::pointer, "p")) return value == "null" ? 0 : pointer(kernel, position, value);

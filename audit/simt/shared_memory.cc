@@ -73,7 +73,8 @@ std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + 
 }  // namespace
 
 SharedMemory::SharedMemory() {
-  void* memory = mmap(nullptr, kHeapBytes + kInaccessible, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (target.has_short_addresses ? kBelow4GiB : 0);
+  void* memory = mmap(nullptr, kHeapBytes + kInaccessible, PROT_READ | PROT_WRITE, flags, -1, 0);
   if (memory == MAP_FAILED) fail(Failure::room, "no memory for a block's shared memory: %s", std::strerror(errno));
   base_ = static_cast<char*>(memory);
   end_ = base_ + kHeapBytes;

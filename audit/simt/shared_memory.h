@@ -1,6 +1,8 @@
 // The shared memory of an OS thread's running block: a heap, emptied between blocks.
 #pragma once
 
+#include <sys/mman.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -14,6 +16,13 @@ namespace simt {
 // a signalling NaN in f32, as NaN in both halves in f16, and as NaN or a tiny number in e4m3. A maximum or a minimum
 // swallows it, so the others are large in both, and finite: above and below what kernels compute.
 constexpr std::uint32_t kSharedPoison[kPoisonKinds] = {0x7FA07FA0, 0x7BFF7BFF, 0xFBFFFBFF};
+
+// Where mmap finds addresses of 32 bits, for translated PTX; a machine that cannot has no such programs.
+#ifdef MAP_32BIT
+constexpr int kBelow4GiB = MAP_32BIT;
+#else
+constexpr int kBelow4GiB = 0;
+#endif
 
 class SharedMemory {
  public:

@@ -9,8 +9,9 @@ from audit.backends import child
 from audit.bundle import Bundle
 from audit.compile.host import HostBuild, build_host
 from audit.compile.identity import BuildIdentity
+from audit.compile.ptx_build import build_ptx
 from audit.compile.source_words import nvcc_words
-from audit.errors import CompileError, PlanError
+from audit.errors import PlanError
 from audit.records.sanitize import Canary, Observation, Tool, ToolRecord
 from audit.sanitize.canaries import planted
 from audit.sanitize.canaries.planted import CanaryKernel
@@ -76,7 +77,9 @@ class HostEngine:
                 "select other variants with --variant"
             )
         if isinstance(code, Machine):
-            raise CompileError(f"{code.path}: this is compiled GPU code, which a CPU cannot run; use --device cuda")
+            build = build_ptx(root, code, bundle.entries, arch=self._arch, sanitizer=host.BUILT_FOR[tool])
+            result = host.run_host_tool(tool, folder, bundle, build, limit)
+            return host_output.observe_host_run(result, bundle, tuple(build.identity.sources)), build.identity
         build = build_host(
             root,
             root / code.path,

@@ -10,7 +10,7 @@
 
 namespace simt {
 
-enum class ArgumentKind : unsigned char { pointer, i32, u32, i64, u64, f32, f64, bytes };  // bytes: a class
+enum class ArgumentKind : unsigned char { pointer, i32, u32, i64, u64, f32, f64, bytes, word };  // bytes: a class; word: any, by size
 
 struct Parameter {
   ArgumentKind kind;
@@ -42,6 +42,7 @@ Variable variable_named(const char* name, T& variable) {
 struct Target {
   const char* arch;
   unsigned shared_limit;  // the most shared memory that a block may have, in bytes
+  bool has_short_addresses = false;  // those of shared memory fit into 32 bits, as in PTX
 };
 
 // The build generates these for each program.

@@ -1,0 +1,1 @@
+"""PTX, NVIDIA's portable instructions, translated to C++ for the CPU."""

@@ -27,7 +27,8 @@ class Judgement(NamedTuple):
     value: float
     limit: float
     at: tuple[int, ...]
-    outside: int  # elements or rows
+    outside: int  # elements or rows, and the whole
+    whole: bool = False  # of the buffer is outside
 
     @property
     def used(self) -> float:
@@ -128,7 +129,7 @@ def _no_worse(
     limit *= relation.factor
     worst, outside = worst_of(value, limit)
     at = tuple(int(i) for i in np.unravel_index(worst, mine.shape[:cut])) if worst < rows and cut else ()
-    return Judgement(float(value[worst]), float(limit[worst]), at, outside)
+    return Judgement(float(value[worst]), float(limit[worst]), at, outside, not value[-1] <= limit[-1])
 
 
 def _usual(errors: Array) -> float:

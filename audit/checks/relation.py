@@ -137,8 +137,11 @@ def _judged(view: View, step: Step, parent: View, theirs: Step, relations: Mappi
 def _outside(judged: Judgement, one: Relation) -> str:
     if not judged.outside:
         return f" (permitted: {relation_text(one)})"
-    what = "rows or the whole" if isinstance(one, NoWorse) else "elements"
-    return f"; {judged.outside} {what} outside of {relation_text(one)}"
+    if not isinstance(one, NoWorse):
+        return f"; {judged.outside} elements outside of {relation_text(one)}"
+    rows = judged.outside - judged.whole
+    parts = [f"{rows} row{'s' if rows > 1 else ''}"] * bool(rows) + ["the whole"] * judged.whole
+    return f"; {' and '.join(parts)} outside of {relation_text(one)}"
 
 
 def _sentence(one: _ComparedBuffer, parent: str) -> str:

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import msgspec
 
-from audit import arena
-from audit.backends import Completed
+from audit import arena, families
+from audit.backends import Completed, Unsupported
+from audit.capture.store import Capture
 from audit.checks import CHECKS, Result, View, worst
 from audit.checks.bytes import zero_notes
 from audit.checks.constants import constant_notes
@@ -18,12 +19,13 @@ from audit.checks.judged import family_notes
 from audit.checks.relation import relation_notes
 from audit.compile.identity import BuildIdentity
 from audit.declaration import ask, launches_of
-from audit.execution import execute_variant
+from audit.execution import CaseInputs, execute_variant
 from audit.inputs import load_capture
 from audit.launch_record import LaunchRecord, launch_records
 from audit.metrics import metrics
 from audit.plan import Plan
-from audit.prepared import prepared_case
+from audit.prepared import prepared_case, without_families
+from audit.printable import one_line
 from audit.project import Project
 from audit.project_reads import ProjectReads, collected_in_a_case
 from audit.records.run import Audit, CaseRecord
@@ -50,10 +52,39 @@ def audit_case(
     return msgspec.structs.replace(outcome, reads=reads)
 
 
+class _UnsupportedInFamilies(Exception):
+    """The backend lacks what a kernel does in a case with input families, perhaps in one of them alone."""
+
+
 def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Callable[[Audit], None]) -> CaseOutcome:
-    operator = project.operators[plan.operator]
+    """The audits; again without the input families that leave the range, and without any, where the backend cannot run
+    a kernel on them: what a CPU lacks says nothing of a kernel."""
     capture = load_capture(project, case)
-    prepared = prepared_case(operator, case, capture, plan.family_seconds)
+    prepared = prepared_case(project.operators[plan.operator], case, capture, plan.family_seconds)
+    reported: set[str] = set()
+
+    def report_once(audit: Audit) -> None:
+        if audit.variant not in reported:
+            reported.add(audit.variant)
+            on_audit(audit)
+
+    while True:
+        try:
+            return _audited(project, plan, capture, prepared, threads, report_once)
+        except _UnsupportedInFamilies as error:
+            left = [name for name in prepared.families if families.outside(name)] or prepared.families
+            prepared = without_families(prepared, left, f"not supported here: {one_line(error, 300)}")
+
+
+def _audited(
+    project: Project,
+    plan: Plan,
+    capture: Capture | None,
+    prepared: CaseInputs,
+    threads: int,
+    on_audit: Callable[[Audit], None],
+) -> CaseOutcome:
+    operator, case = prepared.operator, prepared.case
     views: dict[str, View] = {}
     audits = []
     builds: dict[str, BuildIdentity] = {}
@@ -66,6 +97,8 @@ def _audit(project: Project, plan: Plan, case: Case, threads: int, on_audit: Cal
         view = execute_variant(
             project, plan, planned, prepared, views[planned.parent] if planned.parent else None, threads
         )
+        if prepared.families and view.build is not None and isinstance(view.outcome, Unsupported):
+            raise _UnsupportedInFamilies(view.outcome.message)
         if first is not None:
             view = replace(view, first=first)
         elif planned.parent is None:

@@ -8,7 +8,8 @@ off for no other reason than that its inputs were rounded (`audit.checks.conditi
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -57,6 +58,17 @@ def prepared_case(operator: Operator, case: Case, capture: Capture | None, withi
         nearby[name] = cache(partial(_nearby, operator, case, changed))
     ran = tuple(name for name in further if name in steps)
     return CaseInputs(operator, case, inputs, steps, references, converted, ran, left_out, moved, nearby)
+
+
+def without_families(prepared: CaseInputs, names: Iterable[str], why: str) -> CaseInputs:
+    """The same case without some of its input families."""
+    dropped = dict.fromkeys(names, why)
+    return replace(
+        prepared,
+        steps={name: inputs for name, inputs in prepared.steps.items() if name not in dropped},
+        families=tuple(name for name in prepared.families if name not in dropped),
+        left_out={**prepared.left_out, **dropped},
+    )
 
 
 def _references(operator: Operator, case: Case, steps: Mapping[str, Inputs]) -> dict[str, References]:

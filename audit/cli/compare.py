@@ -97,7 +97,7 @@ _CANARY_LIMIT = 60.0
 @click.option(
     "--relation",
     metavar="RELATION",
-    help="Ask for less than equal bytes: ulps=N, within=ATOL,RTOL, no-worse=FACTOR of OLD's error, or unrelated.",
+    help="Use another relation than equal bytes: ulps=N, within=ATOL,RTOL, no-worse=FACTOR or unrelated.",
 )
 @click.option("--sanitize", "sanitized", is_flag=True, help="Run the sanitizers too.")
 @click.option(

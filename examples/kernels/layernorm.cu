@@ -15,13 +15,30 @@ extern "C" __global__ void layernorm_control(const float* x, const float* w, con
   normalise(x, w, b, y, n, mean, block_reduce<Sum>(squares) / n);
 }
 
-// The moments around the row's first element: one pass, and no cancellation as long as that is near the mean.
-extern "C" __global__ void layernorm_shifted(const float* x, const float* w, const float* b, float* y, int n) {
+// Welford's moments in one pass, joined as Chan, Golub and LeVeque do (1983): no cancellation wherever the data lie.
+struct Moments {
+  float count, mean, squares;
+};
+
+__device__ Moments join(Moments a, Moments b) {
+  float count = a.count + b.count, apart = b.mean - a.mean;
+  if (b.count == 0) return a;
+  return {count, a.mean + apart * (b.count / count), a.squares + b.squares + apart * apart * (a.count * b.count / count)};
+}
+
+extern "C" __global__ void layernorm_welford(const float* x, const float* w, const float* b, float* y, int n) {
+  __shared__ Moments of_warp[32];
   x += blockIdx.x * n, y += blockIdx.x * n;
-  float sum = 0, squares = 0;
-  for (int i = threadIdx.x; i < n; i += blockDim.x) sum += x[i] - x[0], squares += (x[i] - x[0]) * (x[i] - x[0]);
-  float mean = block_reduce<Sum>(sum) / n, square = block_reduce<Sum>(squares) / n;
-  normalise(x, w, b, y, n, x[0] + mean, fmaxf(square - mean * mean, 0));
+  Moments mine = {0, 0, 0};
+  for (int i = threadIdx.x; i < n; i += blockDim.x) mine = join(mine, {1, x[i], 0});
+  for (int o = 16; o > 0; o /= 2)
+    mine = join(mine, {__shfl_down_sync(~0u, mine.count, o), __shfl_down_sync(~0u, mine.mean, o),
+                       __shfl_down_sync(~0u, mine.squares, o)});
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = mine;
+  __syncthreads();
+  Moments all = of_warp[0];
+  for (unsigned i = 1; i < blockDim.x / 32; ++i) all = join(all, of_warp[i]);
+  normalise(x, w, b, y, n, all.mean, all.squares / n);
 }
 
 // WRONG: the difference of two large numbers, E[x^2] - E[x]^2, has few digits left where the mean is large.

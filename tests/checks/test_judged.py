@@ -169,3 +169,14 @@ def test_an_operator_without_a_reference_is_judged_by_comparison(tmp_path: Path,
     record = ran(tmp_path, audit, cuda, declaration)
     assert failed(record, "k") == set()
     assert ("bytes", "zeros") in failed(record, "l")
+
+
+def test_what_a_cpu_lacks_on_the_inputs_of_a_family_alone_leaves_the_family_out(tmp_path: Path, audit: Audit) -> None:
+    """Conversions of floats beyond an integer's range differ between devices, so the CPU refuses them."""
+    declaration = "o = op([X, Y], normal, lambda c, i: {'y': np.trunc(f(i) * 1e7)}, [close('y', 1, 1e-6)], row)"
+    record = ran(tmp_path, audit, kernel("k", each("(float)(int)(v * 1e7f)")), declaration)
+    assert {audit["verdict"] for audit in record["audits"]} == {"pass"}
+    (case,) = record["cases"]
+    assert "not supported here" in case["left_out"]["huge"]
+    assert "negative" in case["steps"]
+    assert "huge" not in case["steps"]

@@ -35,7 +35,7 @@ def test_findings_exit_1_and_json_is_one_object(softmax_project: Path, audit: Au
     assert ran.code == 1
     assert set(ran.json) == {
         "shape", "verdict", "planned", "ran", "passed", "failed", "inconclusive", "seconds", "vacuous",
-        "indistinguishable", "cases", "families", "findings",
+        "indistinguishable", "cases", "families", "relations", "findings",
         "evidence", "page",
     }  # fmt: skip
     assert (ran.json["verdict"], ran.json["planned"], ran.json["ran"]) == ("fail", 3, 3)

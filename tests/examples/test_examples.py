@@ -24,7 +24,7 @@ from ..conftest import ROOT, full_run
 PROJECT: Project = find_project(ROOT / "examples")
 NAMES = tuple(PROJECT.operators)
 GPU_ONLY = ("gemm_bf16",)
-"""The emulated headers have no bfloat16."""
+"""The emulated headers have no bfloat16; tests take the front end that needs no clang."""
 MOST = 60  # lines of a declaration
 LARGEST = 400  # of an axis, in random cases
 

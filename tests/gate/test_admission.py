@@ -117,7 +117,7 @@ def test_a_bench_of_other_bytes_admit_nothing(project: Project, differing: int, 
     folder = timed(project, differing).relative_to(project.root).as_posix()
     found = admitted(project, f'{named(project)} "{folder}"')
     assert found.verdict == verdict
-    assert ("3 bytes unlike its parent's" in found.detail) == bool(differing)
+    assert ("3 results unlike its parent's" in found.detail) == bool(differing)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ from audit.ptx.translate import EntryPoint, FilledVariable, kernel_table, transl
 from audit.spec import Machine
 
 _MODULE = "module.ptx"
+# What PTX defines where C++ does not, so that translated instructions never do it. Each check would cost time.
+_UNCHECKED = ("-fno-sanitize=bounds,null,return,bool,enum,shift-exponent,float-cast-overflow,integer-divide-by-zero",)
 _KINDS = ("pointer", "i32", "u32", "i64", "u64", "f32", "f64", "bytes")
 
 
@@ -173,7 +175,7 @@ def _build(
 ) -> HostBuild:
     compiler = find_compiler()
     tools = Toolchain(compiler, find_instrumentation(compiler, sanitizer))
-    flags = (*tools.kernel_flags, *(() if sanitizer else ("-O1",)), f"-DSIMT_ARCH={TARGETS[arch].model}")
+    flags = (*tools.kernel_flags, *_UNCHECKED, *(() if sanitizer else ("-O1",)), f"-DSIMT_ARCH={TARGETS[arch].model}")
     parts = {
         "backend": "host",
         "front_end": record.front_end,

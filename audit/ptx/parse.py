@@ -208,9 +208,9 @@ class _Parser:
             chain.append(Place(self._files.get(at[1], ""), int(at[2])))
         elif "@[" in (match[4] or ""):
             chain += [Place(file, int(line)) for file, line in _INLINED.findall(match[4].split("@[", 1)[1])]
-        own = [place for place in chain if place.file and not place.file.startswith("/")]
+        own = [place for place in chain if place.file and not _is_header(place.file)]
         place = own[0] if own else chain[-1]
-        headers = " ".join(one.file for one in chain if one.file.startswith("/"))
+        headers = " ".join(one.file for one in chain if _is_header(one.file))
         return Place(posixpath.normpath(place.file) if place.file else "", place.line, headers)
 
 
@@ -402,6 +402,11 @@ class _Body:
         if match[1][0].isdigit():
             return Address(Immediate(int(match[1].rstrip("uU"), 0)), offset)
         return Address(self._symbol(match[1], 0), offset)
+
+
+def _is_header(file: str) -> bool:
+    """Whether a file is none of the project's: of the system, or a header that stands in for one."""
+    return file.startswith("/") or "kernel_audit_stubs/" in file
 
 
 def _number(text: str) -> Immediate | FloatBits | None:

@@ -16,7 +16,8 @@ namespace ptx {
 struct RowAddresses {
   u64 of_lane[32];
 };
-inline void complete_rows(simt::LaneSlot* slots, std::uint32_t) {
+// It writes to the stacks of other lanes, which are no memory of the kernel's.
+__attribute__((no_sanitize_thread)) inline void complete_rows(simt::LaneSlot* slots, std::uint32_t) {
   for (unsigned lane = 0; lane < 32; ++lane)
     for (unsigned other = 0; other < 32; ++other)
       static_cast<RowAddresses*>(slots[lane].operands)->of_lane[other] = slots[other].value;
@@ -115,7 +116,7 @@ struct IntegerOperands {
   bool saturates;
 };
 template <int M, int K, typename A, typename B>
-inline void complete_integers(simt::LaneSlot* slots, std::uint32_t) {
+__attribute__((no_sanitize_thread)) inline void complete_integers(simt::LaneSlot* slots, std::uint32_t) {
   typedef IntegerOperands<M, K, A, B> Operands;
   const auto of = [&](int lane) { return static_cast<const Operands*>(slots[lane].operands); };
   s32 left[M][K], right[K][8];

@@ -25,6 +25,16 @@ __global__ void equal_and_read_early(const float* in, float* out) {
   out[threadIdx.x] = s[1 - threadIdx.x / 32];  // read early
 }
 
+// What a thread reads too early, and does not use.
+__global__ void dropped_read(const float* in, float* out) {
+  __shared__ float s[64];
+  s[threadIdx.x] = in[threadIdx.x];
+  float other = s[63 - threadIdx.x];
+  __syncthreads();
+  other = s[63 - threadIdx.x];
+  out[threadIdx.x] = other;
+}
+
 // A memory cell that has the value already is written all the same: with another thread's value it is a race.
 __global__ void equal_to_what_was_there(const float* in, float* out) {
   if (threadIdx.x == 0) out[0] = 0.0f;  // the old value

@@ -15,10 +15,17 @@ from tests.simt.programs import launch
 
 FOLDER = Path(__file__).parent
 ENTRIES = (
-    *("equal_values", "equal_and_another", "equal_and_read_early", "equal_to_what_was_there", "one_word"),
+    *(
+        "equal_values",
+        "dropped_read",
+        "equal_and_another",
+        "equal_and_read_early",
+        "equal_to_what_was_there",
+        "one_word",
+    ),
     *("look_back<true>", "look_back<false>", "volatile_reduction<true>", "volatile_reduction<false>"),
 )
-CLEAN = ("equal_values", "look_back<true>", "one_word", "volatile_reduction<true>")
+CLEAN = ("equal_values", "dropped_read", "look_back<true>", "one_word", "volatile_reduction<true>")
 RACES = {
     "equal_and_another": ("// equal", "// another"),
     "equal_and_read_early": ("// written", "// read early"),

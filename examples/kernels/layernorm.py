@@ -1,4 +1,7 @@
-"""Layer norm of rows far from zero, where the textbook's one-pass variance loses its digits."""
+"""Layer norm of rows far from zero, where the textbook's one-pass variance loses its digits.
+
+The bound holds from 32 elements on: the deviation of two may be as small as it likes.
+"""
 
 import numpy as np
 
@@ -28,7 +31,7 @@ def inputs(case, rng):
 
 layernorm = Operator(
     "layernorm",
-    axes=[Axis("rows", 4, at_least=1), Axis("n", 768, at_least=2)],
+    axes=[Axis("rows", 4, at_least=1), Axis("n", 768, at_least=32)],
     buffers=lambda c: [
         *(Buffer(name, "f32", dims, "in") for name, dims in (("x", "rows n"), ("w", "n"), ("b", "n"))),
         Buffer("y", "f32", "rows n", "out"),

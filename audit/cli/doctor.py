@@ -15,7 +15,7 @@ from audit import processes, scratch
 from audit.cli import options
 from audit.cli.exit_codes import PASS, USAGE
 from audit.cli.terminal import echo, echo_json
-from audit.compile import nvrtc, toolkit
+from audit.compile import clang, nvrtc, toolkit
 from audit.compile.host import build_host
 from audit.errors import AuditError
 from audit.project import find_project
@@ -38,7 +38,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 def command(as_json: bool) -> None:
     """Show what works here and what to install for the rest; exit 2 if `audit run` cannot work."""
     tools: list[Callable[[], Diagnosis]] = [partial(_host_tool, tool) for tool in TOOLS]
-    probes = [_host_backend, *tools, _capture_extra, _cuda_compiler, _gpu, _compute_sanitizer, _left_overs]
+    probes = [_host_backend, _clang, *tools, _capture_extra, _cuda_compiler, _gpu, _compute_sanitizer, _left_overs]
     diagnoses = [probe() for probe in probes]
     if as_json:
         echo_json(diagnoses)
@@ -59,6 +59,14 @@ def _host_backend() -> Diagnosis:
         except AuditError as error:
             return Diagnosis(name, True, False, str(error))
     return Diagnosis(name, True, True, f"built a kernel with {build.identity.compiler}")
+
+
+def _clang() -> Diagnosis:
+    name = "more CUDA C++ on this CPU"
+    try:
+        return Diagnosis(name, False, True, f"clang: {clang.require_clang().identity}")
+    except AuditError as error:
+        return Diagnosis(name, False, False, str(error))
 
 
 def _host_tool(tool: Tool) -> Diagnosis:

@@ -92,6 +92,10 @@ def build_host(
             raise CompileError(f"{error}{through_ptx}") from None
 
 
+_refused: dict[str, str] = {}
+"""Key of a build that g++ refuses -> its message: every arm of every case asks again."""
+
+
 def _chosen_front_end() -> str:
     chosen = os.environ.get(FRONT_END, "").strip()
     if chosen not in ("", "gcc", "clang"):
@@ -173,7 +177,13 @@ def _build_by_gcc(
         (folder / KERNEL).unlink()
         (folder / IDENTITY).write_bytes(msgspec.json.encode(identity))
 
-    entry = cached_folder(cache, "host", key, (PROGRAM, IDENTITY), build)
+    if key in _refused:
+        raise CompileError(_refused[key])
+    try:
+        entry = cached_folder(cache, "host", key, (PROGRAM, IDENTITY), build)
+    except CompileError as error:
+        _refused[key] = str(error)
+        raise
     identity = msgspec.json.decode((entry / IDENTITY).read_bytes(), type=BuildIdentity)
     return HostBuild(entry / PROGRAM, identity, sanitizer)
 

@@ -212,6 +212,7 @@ def test_doctor_tries_what_it_reports(audit: Audit, tmp_path: Path) -> None:
     assert ran.code == 0
     assert "ok       host backend: built a kernel" in ran.out
     assert "racecheck on this CPU: uses ThreadSanitizer" in ran.out
+    assert "more CUDA C++ on this CPU: " in ran.out
     assert "initcheck on this CPU: " in ran.out
     assert "sanitizers on a GPU: " in ran.out
     lacking = audit(ROOT, "doctor", PATH=str(tmp_path))

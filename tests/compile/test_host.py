@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from audit.compile import compiler
+from audit.compile import compiler, host
 from audit.compile.cache import default_cache
 from audit.compile.host import HostBuild, build_host
 from audit.compile.identity import sha256
@@ -51,6 +51,22 @@ def answer(built: HostBuild, folder: Path) -> int:
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0"}
     subprocess.run([built.executable, folder / "script"], check=True, env=environment)
     return int.from_bytes((folder / "s").read_bytes(), "little")
+
+
+def test_a_source_that_is_refused_once_is_not_compiled_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "k.cu").write_text('extern "C" __global__ void k(float* y) { *y = absent; }\n')
+    compiled = []
+    compile_unit = host._compile
+    monkeypatch.setattr(host, "_compile", lambda *words: compiled.append(words) or compile_unit(*words))
+    messages = []
+    for _ in range(3):
+        with pytest.raises(CompileError, match="'absent' was not declared") as refusal:
+            build_host(tmp_path, Path("k.cu"), ["k"], cache=tmp_path / "cache")
+        messages.append(str(refusal.value))
+    assert (len(compiled), len(set(messages))) == (1, 1)
+    (tmp_path / "k.cu").write_text('extern "C" __global__ void k(float* y) { *y = 1; }\n')
+    build_host(tmp_path, Path("k.cu"), ["k"], cache=tmp_path / "cache")
+    assert len(compiled) == 2
 
 
 def test_a_build_runs_and_records_what_went_in(project: Path, cache: Path, tmp_path: Path) -> None:

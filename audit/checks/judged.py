@@ -3,7 +3,8 @@
 A result that fails in a family is not judged, and becomes a note, where
 
 - the family leaves the range of the generated values, or the operator has no reference, and the first variant without a
-  parent fails there itself: such a step accuses by comparison alone;
+  parent fails there itself: such a step accuses by comparison alone. Nor does it accuse where one rounding of the
+  inputs to f32 takes half of the bound's limit and explains the error;
 - inputs moved by one ulp take half of the bound's limit: the data are too ill-conditioned for the bound;
 - the same holds for a relation other than equality, whose bounds are those of the operator;
 - the error has grown no more than the conditioning of the data explains;
@@ -23,7 +24,7 @@ import msgspec
 import numpy as np
 
 from audit import families
-from audit.checks.conditioning import GROWTH, HALF, in_place, share_used
+from audit.checks.conditioning import GROWTH, HALF, Moved, in_place, share_used
 from audit.checks.error import error, measured_bound
 from audit.checks.finite import finite
 from audit.checks.result import Note, Result
@@ -91,8 +92,7 @@ def _excuse(view: View, step: Step, result: Result) -> str:
         return f"compiled with {flag}, which flushes subnormal numbers"
     if families.outside(step.family) or not view.operator.references:
         why = _first_fails(view, step)
-        if why or not view.operator.references:
-            return why
+        return why or (_of_rounded_inputs(view, step, result) if view.operator.references else "")
     bounds = {f"error:{bound.name}": bound for bound in view.operator.bounds}
     if result.check in bounds:
         return _of_bound(view, step, bounds[result.check], result)
@@ -101,6 +101,32 @@ def _excuse(view: View, step: Step, result: Result) -> str:
     if result.check == "finite" and all(_ill_conditioned(view, step, bound) for bound in bounds.values()):
         return _first_fails(view, step)
     return ""
+
+
+def _of_rounded_inputs(view: View, step: Step, result: Result) -> str:
+    """Why a bound or a relation says nothing of data beyond the usual range: one rounding of the inputs to f32 takes
+    half of the limit, and explains the error.
+
+    The ulp of a narrower dtype would be too much: its numbers are exact, and a kernel that adds in it is at fault.
+    """
+    for bound in view.operator.bounds:
+        if result.check in ("relation", f"error:{bound.name}"):
+            share = _rounded_share(view, step, bound)
+            if HALF < share < math.inf and _ratio(result) <= GROWTH * share:  # infinite: the limit is 0
+                return f"one rounding of the inputs to f32 takes {share:.3g} of the limit of {bound.name}"
+    return ""
+
+
+def _rounded_share(view: View, step: Step, bound: Bound) -> float:
+    """The share of the bound's limit that inputs take which one rounding to f32 has moved; 0 where nobody can say."""
+    nearby = step.nearby() if step.nearby else None
+    try:
+        moved = None if nearby is None else Moved(nearby, nearby)
+        results = moved and in_place(view.operator, view.case, moved, bound.reference, view.got(step), step.inputs)
+        measured = measured_bound(view, step, bound, results) if results else None
+    except (AuditError, ValueError, OverflowError):
+        measured = None
+    return 0.0 if measured is None else share_used(measured.value, measured.limit)
 
 
 def _first_fails(view: View, step: Step) -> str:

@@ -180,7 +180,7 @@ def plain_readers(made: Path, project: Project) -> dict[str, Reader]:
 
 def understood(file: Path) -> None:
     for code in (0, 1, -11, -63, 134):
-        child.understood(code, child.reported(file), b"\xff\n", {}, 1.0)
+        child.understood(code, child.reported(file), "\N{REPLACEMENT CHARACTER}\n", {}, 1.0)
 
 
 def listed(file: Path) -> None:

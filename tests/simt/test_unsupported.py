@@ -151,8 +151,10 @@ def test_attributes_of_clusters(words: str, tmp_path: Path) -> None:
 
 
 def test_a_parameter_that_no_launch_can_give(tmp_path: Path) -> None:
-    said = refused(tmp_path, "struct Big { float x[4]; };\n__global__ void k(Big big) {}\n")
-    assert "a kernel parameter must be a pointer, an integer, a float or a double" in said
+    said = refused(
+        tmp_path, "struct Own { __device__ Own(const Own&) {} float x[4]; };\n__global__ void k(Own own) {}\n"
+    )
+    assert "a kernel parameter must be copyable byte for byte" in said
 
 
 def test_a_value_too_wide_for_a_shuffle(tmp_path: Path) -> None:

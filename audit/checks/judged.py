@@ -120,13 +120,18 @@ def _of_rounded_inputs(view: View, step: Step, result: Result) -> str:
 def _rounded_share(view: View, step: Step, bound: Bound) -> float:
     """The share of the bound's limit that inputs take which one rounding to f32 has moved; 0 where nobody can say."""
     nearby = step.nearby() if step.nearby else None
+    share = math.nan if nearby is None else _share_of(view, step, bound, Moved(nearby, nearby))
+    return 0.0 if math.isnan(share) else share
+
+
+def _share_of(view: View, step: Step, bound: Bound, moved: Moved) -> float:
+    """The share of the bound's limit that these references take in place of the results; NaN where nobody can say."""
     try:
-        moved = None if nearby is None else Moved(nearby, nearby)
-        results = moved and in_place(view.operator, view.case, moved, bound.reference, view.got(step), step.inputs)
-        measured = measured_bound(view, step, bound, results) if results else None
+        results = in_place(view.operator, view.case, moved, bound.reference, view.got(step), step.inputs)
+        measured = None if results is None else measured_bound(view, step, bound, results)
     except (AuditError, ValueError, OverflowError):
         measured = None
-    return 0.0 if measured is None else share_used(measured.value, measured.limit)
+    return math.nan if measured is None else share_used(measured.value, measured.limit)
 
 
 def _first_fails(view: View, step: Step) -> str:
@@ -184,10 +189,5 @@ def _moved_share(view: View, step: Step, bound: Bound) -> float:
     if moved is None:
         return math.nan
     if bound.name not in moved.used:
-        try:
-            results = in_place(view.operator, view.case, moved, bound.reference, view.got(step), step.inputs)
-            measured = None if results is None else measured_bound(view, step, bound, results)
-        except (AuditError, ValueError, OverflowError):
-            measured = None
-        moved.used[bound.name] = math.nan if measured is None else share_used(measured.value, measured.limit)
+        moved.used[bound.name] = _share_of(view, step, bound, moved)
     return moved.used[bound.name]
